@@ -1,0 +1,53 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "engine/artifacts/cache_identity.h"
+#include "engine/compression/prefill.h"
+
+namespace docmem::engine {
+
+/// Keys and values of one (layer, KV head set) view.
+struct LayerKv {
+  at::Tensor keys;    ///< [G, n, D], a view of the cache
+  at::Tensor values;  ///< [G, n, D]
+};
+
+/// One compressed KV cache of one document. Const after construction, shared by all questions on
+/// the document and by all threads.
+class Cache {
+ public:
+  /// Takes the rows over. Shapes as `KeptRows`; throws `kInternal` when they don't fit together.
+  Cache(CacheIdentity identity, int64_t layers, int64_t kv_heads, KeptRows rows);
+
+  const CacheIdentity& identity() const { return identity_; }
+  const KeptRows& rows() const { return rows_; }
+  int64_t layers() const { return layers_; }
+  int64_t kv_heads() const { return kv_heads_; }
+
+  /// Rows of a layer when all its heads keep equally many; ragged caches throw `kUnimplemented`.
+  LayerKv Layer(int64_t layer) const;
+
+  /// Position of the first token behind the context: S, or the head's length when nothing of the
+  /// document is left.
+  int64_t next_position() const { return next_position_; }
+  int64_t kept_tokens() const;
+  /// Bytes of keys, values, positions and offsets: what the device tier counts.
+  uint64_t bytes() const;
+
+ private:
+  CacheIdentity identity_;
+  int64_t layers_ = 0;
+  int64_t kv_heads_ = 0;
+  KeptRows rows_;
+  int64_t next_position_ = 0;
+};
+
+}  // namespace docmem::engine

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "engine/compression/profile.h"
+#include "engine/model/transformer.h"
+
+namespace docmem::engine {
+
+/// The rows of one context that survived, before they become a `Cache`.
+struct KeptRows {
+  at::Tensor keys;       ///< [N, D] after RoPE at the original positions; by layer, KV head, position
+  at::Tensor values;     ///< [N, D]
+  at::Tensor positions;  ///< [N] int32
+  at::Tensor offsets;    ///< [L·G + 1] int64: rows of (layer, KV head) i are offsets[i] … offsets[i+1]
+};
+
+struct PrefillOptions {
+  std::vector<int64_t> context_ids;        ///< S ids: head, then document
+  int64_t head_tokens = 0;                 ///< never evicted
+  std::vector<Compression> compressions;   ///< one result each, from one pass; not empty
+  const LoraWeights* writer = nullptr;     ///< null: the base model writes the KV
+  int64_t chunk_rows = 512;                ///< rows of one unit of work
+};
+
+/// Layer-by-layer prefill of a whole context with eviction: after a layer is scored only its kept
+/// rows survive, so the full KV cache never exists in memory. Work is cut into units of at most
+/// `chunk_rows` rows of one layer, so that decode steps can run in between.
+///
+/// Peak memory above weights and kept rows: at most 2.5 × (K and V of all S tokens of one layer +
+/// 2·S·hidden·dtype). Used from the thread that runs tensor work; not thread-safe. Results don't
+/// depend on what runs between units. Destroying it abandons the work.
+class Prefill {
+ public:
+  /// Throws `kInvalidArgument` for an empty context, `head_tokens` outside 0 … S, a ratio over
+  /// 10⁶; `kUnimplemented` for a profile that isn't there.
+  Prefill(const Transformer& model, PrefillOptions options);
+  ~Prefill();
+  Prefill(const Prefill&) = delete;
+  Prefill& operator=(const Prefill&) = delete;
+
+  /// Runs one unit. Returns true when the last one has run. Throws `kInternal` naming the layer
+  /// when scoring fails numerically; then the object is dead.
+  bool Step();
+
+  int64_t units_done() const;
+  int64_t units_total() const;
+
+  /// After `Step` has returned true, once: one entry per compression, in order.
+  std::vector<KeptRows> TakeResults();
+
+ private:
+  class State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace docmem::engine
