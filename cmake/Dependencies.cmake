@@ -1,0 +1,40 @@
+# Every outside package, found once. Versions are those of Debian 12.
+
+find_package(Threads REQUIRED)
+find_package(PkgConfig REQUIRED)
+
+# ---- engine -----------------------------------------------------------------------------------
+if(DOCMEM_CUDA)
+  find_package(Libtorch 2.11 REQUIRED COMPONENTS CUDA)
+else()
+  find_package(Libtorch 2.11 REQUIRED)
+endif()
+# at::parallel_for is a header template that needs the flag; the runtime is the one libtorch loads.
+# Clang would bring a runtime of its own, so there (analysis, fuzzing) it stays on one thread.
+add_library(OpenMP::OpenMP_CXX INTERFACE IMPORTED)
+if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  target_compile_options(OpenMP::OpenMP_CXX INTERFACE -fopenmp)
+  target_link_libraries(OpenMP::OpenMP_CXX INTERFACE "${Libtorch_LIBRARY_DIR}/libgomp.so.1")
+endif()
+find_package(nlohmann_json 3.11 REQUIRED)
+find_package(OpenSSL 3 REQUIRED COMPONENTS Crypto)
+pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
+pkg_check_modules(UTF8PROC REQUIRED IMPORTED_TARGET libutf8proc)
+pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
+if(BUILD_TESTING)
+  find_package(GTest 1.12 CONFIG REQUIRED)
+  find_package(benchmark CONFIG)
+endif()
+
+# ---- store, daemon, client --------------------------------------------------------------------
+if(NOT DOCMEM_ENGINE_ONLY)
+  find_package(Protobuf MODULE REQUIRED)  # before gRPC, whose package needs its targets
+  find_package(gRPC CONFIG REQUIRED)
+  find_package(absl CONFIG REQUIRED)
+  find_package(SQLite3 REQUIRED)
+  find_package(prometheus-cpp CONFIG REQUIRED)
+  find_package(spdlog CONFIG REQUIRED)
+  find_package(CLI11 CONFIG REQUIRED)
+  pkg_check_modules(TOMLPLUSPLUS REQUIRED IMPORTED_TARGET tomlplusplus)
+  pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd)
+endif()

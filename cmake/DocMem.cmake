@@ -1,0 +1,121 @@
+# The bricks every folder is built from. Each takes SOURCES and DEPS; TORCH marks a target that
+# sees libtorch and so shares the one precompiled header.
+#
+#   docmem_library(name SOURCES … [DEPS …] [PRIVATE_DEPS …] [TORCH])
+#   docmem_program(name SOURCES … DEPS … [OUTPUT file] [TORCH])
+#   docmem_test(name SOURCES … DEPS … [TORCH] [LABELS …] [ENV K=V …] [TIMEOUT seconds])
+#   docmem_fuzzer(name SOURCES … DEPS … [TORCH])
+#   docmem_bench(name SOURCES … DEPS … [TORCH])
+
+set(DOCMEM_WARNINGS
+    -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Werror
+    -Wno-missing-field-initializers  # designated initialisers leave the rest at its default
+    $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>  # GCC 12 warns of std::string's own operator+
+    $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>)
+
+# What every target of ours compiles and links with.
+function(docmem_set_options target)
+  target_compile_options(${target} PRIVATE ${DOCMEM_WARNINGS})
+  if(DOCMEM_SANITIZE)
+    set(flags -fsanitize=${DOCMEM_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+    target_compile_options(${target} PRIVATE ${flags})
+    target_link_options(${target} PUBLIC ${flags})
+  endif()
+  if(DOCMEM_FUZZ)
+    target_compile_options(${target} PRIVATE -fsanitize=fuzzer-no-link)
+  endif()
+endfunction()
+
+# The precompiled header's owner; it needs a source to own it with.
+file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/torch_pch.cc" CONTENT "// precompiled header\n")
+add_library(docmem_torch_pch OBJECT EXCLUDE_FROM_ALL "${PROJECT_BINARY_DIR}/torch_pch.cc")
+docmem_set_options(docmem_torch_pch)
+target_link_libraries(docmem_torch_pch PRIVATE Libtorch::Libtorch OpenMP::OpenMP_CXX)
+target_precompile_headers(docmem_torch_pch PRIVATE
+                          <ATen/ATen.h> <torch/csrc/autograd/grad_mode.h>)
+
+function(docmem_use_torch target)
+  target_link_libraries(${target} PUBLIC Libtorch::Libtorch OpenMP::OpenMP_CXX)
+  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Winvalid-pch>)
+  target_precompile_headers(${target} REUSE_FROM docmem_torch_pch)
+endfunction()
+
+function(docmem_library name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "TORCH" "" "SOURCES;DEPS;PRIVATE_DEPS")
+  file(GLOB headers "${CMAKE_CURRENT_SOURCE_DIR}/*.h")
+  add_library(${name} STATIC ${arg_SOURCES})
+  target_sources(${name} PUBLIC FILE_SET HEADERS
+                 BASE_DIRS "${PROJECT_SOURCE_DIR}" FILES ${headers})
+  set_target_properties(${name} PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON)
+  target_link_libraries(${name} PUBLIC ${arg_DEPS} PRIVATE ${arg_PRIVATE_DEPS})
+  docmem_set_options(${name})
+  if(arg_TORCH)
+    docmem_use_torch(${name})
+  endif()
+endfunction()
+
+# What programs, tests, fuzzers and benches have in common.
+function(_docmem_executable name folder torch sources deps)
+  add_executable(${name} ${sources})
+  target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}")
+  target_link_libraries(${name} PRIVATE ${deps})
+  target_compile_definitions(${name} PRIVATE DOCMEM_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  set_target_properties(${name} PROPERTIES
+                        RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/${folder}")
+  docmem_set_options(${name})
+  if(torch)
+    docmem_use_torch(${name})
+  endif()
+endfunction()
+
+function(docmem_program name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "TORCH" "OUTPUT" "SOURCES;DEPS")
+  _docmem_executable(${name} bin "${arg_TORCH}" "${arg_SOURCES}" "${arg_DEPS}")
+  if(arg_OUTPUT)
+    set_target_properties(${name} PROPERTIES OUTPUT_NAME ${arg_OUTPUT})
+  endif()
+  docmem_install_program(${name})
+endfunction()
+
+function(docmem_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "TORCH" "TIMEOUT" "SOURCES;DEPS;LABELS;ENV")
+  if(NOT BUILD_TESTING)
+    return()
+  endif()
+  _docmem_executable(${name} tests "${arg_TORCH}" "${arg_SOURCES}" "${arg_DEPS};GTest::gmock_main")
+  add_test(NAME ${name} COMMAND ${name})
+  docmem_test_properties(${name} LABELS ${arg_LABELS} ENV ${arg_ENV} TIMEOUT ${arg_TIMEOUT})
+endfunction()
+
+# The environment every test sees; also for tests added with add_test(), such as pytest runs.
+function(docmem_test_properties name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "LABELS;ENV")
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 300)
+  endif()
+  set_tests_properties(${name} PROPERTIES
+    TIMEOUT ${arg_TIMEOUT}
+    LABELS "${arg_LABELS}"
+    ENVIRONMENT
+      "DOCMEM_SMOLLM2=${DOCMEM_MODELS}/smollm2-135m-instruct;DOCMEM_DATA=${DOCMEM_DATA};${arg_ENV}")
+endfunction()
+
+function(docmem_fuzzer name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "TORCH" "" "SOURCES;DEPS")
+  if(NOT DOCMEM_FUZZ)
+    return()
+  endif()
+  _docmem_executable(${name} fuzz "${arg_TORCH}" "${arg_SOURCES}" "${arg_DEPS}")
+  target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+endfunction()
+
+function(docmem_bench name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "TORCH" "" "SOURCES;DEPS")
+  if(NOT BUILD_TESTING OR NOT benchmark_FOUND)
+    return()
+  endif()
+  _docmem_executable(${name} bench "${arg_TORCH}" "${arg_SOURCES}"
+                     "${arg_DEPS};benchmark::benchmark_main")
+  add_test(NAME ${name} COMMAND ${name} --benchmark_min_time=0.01)
+  docmem_test_properties(${name} LABELS bench)
+endfunction()
