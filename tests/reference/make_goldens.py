@@ -9,7 +9,7 @@ import importlib
 
 from common import set_up_torch
 
-GROUPS = ["tiny_models", "logits"]
+GROUPS = ["tiny_models", "logits", "adapters"]
 
 
 def main() -> None:
