@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace docmem::store {
+
+/// NULL, a number or UTF-8 text without NUL characters; nothing else is stored.
+using SqlValue = std::variant<std::monostate, int64_t, std::string>;
+using SqlRow = std::vector<SqlValue>;
+
+/// One open transaction. Statements are literals of ours in the SQL that SQLite and PostgreSQL
+/// share, with parameters $1, $2, … in the order of their first use. One thread; valid during the
+/// body of the transaction.
+class Sql {
+ public:
+  virtual ~Sql() = default;
+  /// Calls `on_row` for each row of the result until it fails; its failure is returned.
+  /// ALREADY_EXISTS for a broken unique constraint, FAILED_PRECONDITION for any other one.
+  virtual absl::Status Query(const char* statement, const std::vector<SqlValue>& parameters,
+                             absl::FunctionRef<absl::Status(const SqlRow&)> on_row) = 0;
+  /// A statement without a result.
+  absl::Status Execute(const char* statement, const std::vector<SqlValue>& parameters = {});
+};
+
+/// A transactional database with DocMem's tables. Thread-safe. Failures of its own:
+/// RESOURCE_EXHAUSTED (disk full), DATA_LOSS (the database is damaged), UNAVAILABLE (anything else
+/// that keeps it from answering).
+class Registry {
+ public:
+  using Body = absl::FunctionRef<absl::Status(Sql&)>;
+
+  virtual ~Registry() = default;
+  /// Runs `body` alone among writers. OK: committed, and that survives a loss of power. Else:
+  /// nothing has changed, and the body's or the database's failure is returned. The body may run
+  /// again when the database asks for it, so it must not have effects outside.
+  virtual absl::Status Write(Body body) = 0;
+  /// Runs `body`, which only reads, on one consistent state; never waits for writers.
+  virtual absl::Status Read(Body body) = 0;
+};
+
+/// Opens or creates the database file at `path` and migrates it. FAILED_PRECONDITION naming both
+/// versions when a newer DocMem wrote it: nothing is changed then.
+absl::StatusOr<std::unique_ptr<Registry>> OpenSqliteRegistry(const std::string& path);
+
+}  // namespace docmem::store
