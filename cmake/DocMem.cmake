@@ -87,17 +87,17 @@ function(docmem_test name)
   docmem_test_properties(${name} LABELS ${arg_LABELS} ENV ${arg_ENV} TIMEOUT ${arg_TIMEOUT})
 endfunction()
 
-# The environment every test sees; also for tests added with add_test(), such as pytest runs.
+# The environment every test sees; also for tests added with add_test(), such as pytest runs. The
+# presets bound a test's time (longer for --long): TIMEOUT, in seconds, is for rare exceptions.
 function(docmem_test_properties name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "LABELS;ENV")
-  if(NOT arg_TIMEOUT)
-    set(arg_TIMEOUT 300)
-  endif()
   set_tests_properties(${name} PROPERTIES
-    TIMEOUT ${arg_TIMEOUT}
     LABELS "${arg_LABELS}"
     ENVIRONMENT
       "DOCMEM_SMOLLM2=${DOCMEM_MODELS}/smollm2-135m-instruct;DOCMEM_DATA=${DOCMEM_DATA};${arg_ENV}")
+  if(arg_TIMEOUT)
+    set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT})
+  endif()
 endfunction()
 
 function(docmem_fuzzer name)
