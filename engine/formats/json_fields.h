@@ -49,6 +49,7 @@ class JsonFields {
   JsonFields Object(std::string_view key) const;
   const Json& Array(std::string_view key) const;
   std::vector<std::string> Strings(std::string_view key) const;
+  std::vector<int64_t> Ints(std::string_view key, int64_t min, int64_t max) const;
 
   // These return nothing if the key is absent; a wrong type or range still throws.
   std::optional<std::string> OptionalString(std::string_view key) const;

@@ -126,6 +126,7 @@ struct SafetensorsLayout {
 // shapes yourself. The header's keys are sorted and it is padded with spaces: the same arguments
 // give the same bytes everywhere. Throws kInvalidArgument naming the tensor: name empty, twice or
 // "__metadata__", a negative or overflowing shape, an offset that isn't aligned to the dtype.
+// `payload_alignment` is a multiple of 8.
 SafetensorsLayout LayOutSafetensors(std::span<const TensorSpec> tensors,
                                     const MetadataMap& metadata, size_t payload_alignment = 64);
 
