@@ -4,9 +4,8 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <vector>
 
-#include "engine/artifacts/cache_file.h"
+#include "engine/artifacts/shared_bytes.h"
 #include "engine/model/lora.h"
 #include "engine/model/model_config.h"
 

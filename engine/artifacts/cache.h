@@ -2,19 +2,14 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <cstddef>
 #include <cstdint>
-#include <functional>
-#include <memory>
-#include <span>
-#include <string>
 
 #include "engine/artifacts/cache_identity.h"
 #include "engine/compression/prefill.h"
 
 namespace docmem::engine {
 
-/// Keys and values of one (layer, KV head set) view.
+/// Keys and values of one layer.
 struct LayerKv {
   at::Tensor keys;    ///< [G, n, D], a view of the cache
   at::Tensor values;  ///< [G, n, D]
@@ -24,7 +19,9 @@ struct LayerKv {
 /// the document and by all threads.
 class Cache {
  public:
-  /// Takes the rows over. Shapes as `KeptRows`; throws `kInternal` when they don't fit together.
+  /// Takes the rows over; positions and offsets are moved to the CPU. Shapes as `KeptRows`; throws
+  /// `kInternal` naming what doesn't fit: dtypes, shapes, offsets that don't rise from 0 to N,
+  /// positions of a head that don't rise or lie outside 0 … S.
   Cache(CacheIdentity identity, int64_t layers, int64_t kv_heads, KeptRows rows);
 
   const CacheIdentity& identity() const { return identity_; }
@@ -38,6 +35,7 @@ class Cache {
   /// Position of the first token behind the context: S, or the head's length when nothing of the
   /// document is left.
   int64_t next_position() const { return next_position_; }
+  /// Rows per KV head; the mean, rounded down, of a ragged cache.
   int64_t kept_tokens() const;
   /// Bytes of keys, values, positions and offsets: what the device tier counts.
   uint64_t bytes() const;

@@ -2,30 +2,23 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 #include <string>
 
 #include "engine/artifacts/cache.h"
+#include "engine/artifacts/shared_bytes.h"
+#include "engine/formats/safetensors.h"
 
 namespace docmem::engine {
 
-/// Receives a file's bytes piece by piece, in order; pieces are valid during the call.
-using ByteSink = std::function<void(std::span<const std::byte>)>;
-
-/// The bytes of a whole artifact file and what keeps them alive; tensors that are decoded from it
-/// alias it, so the bytes mustn't change.
-struct SharedBytes {
-  std::shared_ptr<const void> owner;
-  std::span<const std::byte> bytes;
-};
-
 /// The cache file: safetensors with `keys [N, D]`, `values [N, D]`, `positions [N]` int32,
-/// `offsets [L·G + 1]` int64; payload 64-byte aligned; the identity's fields and the XXH3-128 of
-/// every section in the metadata. No timestamps, keys sorted: equal caches give equal bytes.
+/// `offsets [L·G + 1]` int64; the payload starts at `kCacheHeaderBytes`; the identity's fields and the
+/// XXH3-128 of every section and of the header itself are in the metadata. No timestamps, keys
+/// sorted: equal caches give equal bytes.
+inline constexpr size_t kCacheHeaderBytes = 4096;
 
-/// The file's header (everything before the payload); its SHA-256 and length go into the registry.
+/// The file's header (everything before the payload); its SHA-256 goes into the registry.
 std::string CacheFileHeader(const Cache& cache);
 
 /// Length of the whole file, header included.
@@ -37,11 +30,11 @@ void WriteCacheFile(const Cache& cache, const ByteSink& sink);
 
 /// Decodes a whole file in memory. The result's tensors alias `file` on the CPU, and are copied
 /// to `device` otherwise. Verifies every section's checksum, shapes, offsets and positions.
-/// Throws `kDataLoss` naming what is damaged. Doesn't look at the running model:
-/// see `CacheIdentity::RequireModel`.
+/// Throws `kDataLoss` naming what is damaged ("header", "keys", …), `kFailedPrecondition` for
+/// another format version. Doesn't look at the running model: see `CacheIdentity::RequireModel`.
 std::shared_ptr<const Cache> ReadCacheFile(SharedBytes file, at::Device device);
 
-/// Reads the identity from a file's first bytes (the header) alone.
+/// Reads the identity from a file's first bytes (at least the header). Throws as `ReadCacheFile`.
 CacheIdentity ReadCacheFileIdentity(std::span<const std::byte> header);
 
 }  // namespace docmem::engine

@@ -1,11 +1,11 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <span>
 #include <string>
 
 #include "engine/compression/profile.h"
+#include "engine/formats/safetensors.h"
 #include "engine/model/model_identity.h"
 
 namespace docmem::engine {
@@ -30,10 +30,10 @@ struct CacheIdentity {
   bool operator==(const CacheIdentity&) const = default;
 
   /// Field name → value, as stored in the file's metadata.
-  std::map<std::string, std::string> Fields() const;
-  /// Throws `kDataLoss` naming a field that is missing or malformed; `kFailedPrecondition` for a
-  /// newer format version.
-  static CacheIdentity FromFields(const std::map<std::string, std::string>& fields);
+  MetadataMap Fields() const;
+  /// Other keys are ignored. Throws `kDataLoss` naming a field that is missing or malformed;
+  /// `kFailedPrecondition` for another format version.
+  static CacheIdentity FromFields(const MetadataMap& fields);
 
   /// SHA-256 over the fields, hex.
   std::string Digest() const;

@@ -1,0 +1,102 @@
+#include "engine/artifacts/cache.h"
+
+#include <ATen/ATen.h>
+
+#include <span>
+#include <utility>
+
+#include "engine/formats/error.h"
+
+namespace docmem::engine {
+namespace {
+
+std::span<const int64_t> Offsets(const KeptRows& rows) {
+  return {rows.offsets.const_data_ptr<int64_t>(), static_cast<size_t>(rows.offsets.numel())};
+}
+
+void Require(bool fits, const char* section, const char* message) {
+  if (!fits) {
+    ThrowInternal(section, message);
+  }
+}
+
+void CheckShapes(const KeptRows& rows, int64_t heads) {
+  Require(rows.keys.dim() == 2 && rows.keys.size(1) > 0, "keys", "must have the shape [N, D]");
+  Require(rows.values.sizes() == rows.keys.sizes(), "values", "must have the keys' shape");
+  Require(rows.values.scalar_type() == rows.keys.scalar_type(), "values",
+          "must have the keys' dtype");
+  Require(rows.positions.dim() == 1 && rows.positions.size(0) == rows.keys.size(0) &&
+              rows.positions.scalar_type() == at::kInt,
+          "positions", "must be one int32 per row");
+  Require(rows.offsets.dim() == 1 && rows.offsets.size(0) == heads + 1 &&
+              rows.offsets.scalar_type() == at::kLong,
+          "offsets", "must be one int64 per layer and head, and one more");
+}
+
+void CheckOffsets(const KeptRows& rows) {
+  const std::span<const int64_t> offsets = Offsets(rows);
+  bool rising = offsets.front() == 0 && offsets.back() == rows.keys.size(0);
+  for (size_t i = 1; i < offsets.size(); ++i) {
+    rising = rising && offsets[i - 1] <= offsets[i];
+  }
+  Require(rising, "offsets", "must rise from 0 to the number of rows");
+}
+
+void CheckPositions(const KeptRows& rows, int64_t context_tokens) {
+  const std::span<const int64_t> offsets = Offsets(rows);
+  const int32_t* positions = rows.positions.const_data_ptr<int32_t>();
+  for (size_t head = 0; head + 1 < offsets.size(); ++head) {
+    int64_t least = 0;
+    for (int64_t row = offsets[head]; row < offsets[head + 1]; ++row) {
+      Require(positions[row] >= least && positions[row] < context_tokens, "positions",
+              "must rise inside a head and lie inside the context");
+      least = int64_t{positions[row]} + 1;
+    }
+  }
+}
+
+}  // namespace
+
+Cache::Cache(CacheIdentity identity, int64_t layers, int64_t kv_heads, KeptRows rows)
+    : identity_(std::move(identity)),
+      layers_(layers),
+      kv_heads_(kv_heads),
+      rows_(std::move(rows)) {
+  Require(layers > 0 && kv_heads > 0, "offsets", "must cover at least one layer and head");
+  CheckShapes(rows_, layers * kv_heads);
+  rows_.keys = rows_.keys.contiguous();
+  rows_.values = rows_.values.contiguous();
+  rows_.positions = rows_.positions.cpu().contiguous();
+  rows_.offsets = rows_.offsets.cpu().contiguous();
+  CheckOffsets(rows_);
+  CheckPositions(rows_, identity_.context_tokens);
+  const bool only_head = rows_.keys.size(0) == layers * kv_heads * identity_.head_tokens;
+  next_position_ = only_head ? identity_.head_tokens : identity_.context_tokens;
+}
+
+LayerKv Cache::Layer(int64_t layer) const {
+  const std::span<const int64_t> offsets =
+      Offsets(rows_).subspan(static_cast<size_t>(layer * kv_heads_),
+                             static_cast<size_t>(kv_heads_) + 1);
+  const int64_t n = offsets[1] - offsets[0];
+  for (size_t head = 1; head < offsets.size(); ++head) {
+    if (offsets[head] - offsets[head - 1] != n) {
+      ThrowUnimplemented("offsets", "the cache's heads keep different numbers of tokens, which "
+                                    "this version can store but not answer from");
+    }
+  }
+  const int64_t dim = rows_.keys.size(1);
+  const auto view = [&](const at::Tensor& rows) {
+    return rows.narrow(0, offsets.front(), kv_heads_ * n).view({kv_heads_, n, dim});
+  };
+  return {.keys = view(rows_.keys), .values = view(rows_.values)};
+}
+
+int64_t Cache::kept_tokens() const { return rows_.keys.size(0) / (layers_ * kv_heads_); }
+
+uint64_t Cache::bytes() const {
+  return rows_.keys.nbytes() + rows_.values.nbytes() + rows_.positions.nbytes() +
+         rows_.offsets.nbytes();
+}
+
+}  // namespace docmem::engine
