@@ -9,7 +9,7 @@ import importlib
 
 from common import set_up_torch
 
-GROUPS = ["tiny_models", "logits", "adapters"]
+GROUPS = ["tiny_models", "logits", "adapters", "compression"]
 
 
 def main() -> None:

@@ -54,6 +54,12 @@ def weights(config: dict, seed: int, dtype: torch.dtype) -> dict[str, torch.Tens
     def matrix(rows: int, columns: int, gain: float = 1.0) -> torch.Tensor:
         return torch.randn(rows, columns, generator=source) * (gain / math.sqrt(columns))
 
+    def key_matrix() -> torch.Tensor:
+        """Orthogonal columns per KV head where D = hidden: keeps the scorer's Gram well conditioned."""
+        if dim != HIDDEN:
+            return matrix(KV_HEADS * dim, HIDDEN, 1.3)
+        return 1.3 * torch.cat([torch.linalg.qr(matrix(dim, HIDDEN)).Q for _ in range(KV_HEADS)])
+
     def norm(size: int) -> torch.Tensor:
         return 1 + 0.2 * torch.randn(size, generator=source)
 
@@ -62,7 +68,7 @@ def weights(config: dict, seed: int, dtype: torch.dtype) -> dict[str, torch.Tens
         prefix = f"model.layers.{layer}."
         result |= {
             prefix + "self_attn.q_proj.weight": matrix(HEADS * dim, HIDDEN, 1.3),
-            prefix + "self_attn.k_proj.weight": matrix(KV_HEADS * dim, HIDDEN, 1.3),
+            prefix + "self_attn.k_proj.weight": key_matrix(),
             prefix + "self_attn.v_proj.weight": matrix(KV_HEADS * dim, HIDDEN, 1.3),
             prefix + "self_attn.o_proj.weight": matrix(HIDDEN, HEADS * dim, 1.3),
             prefix + "mlp.gate_proj.weight": matrix(INTERMEDIATE, HIDDEN, 1.2),
