@@ -40,6 +40,8 @@ struct SequenceEvent {
   std::vector<int32_t> token_ids;  ///< tokens of this step, end of turn included
   std::vector<float> logprobs;     ///< one per token id: raw log-softmax in fp32
   std::optional<FinishReason> finish;
+  /// With `finish`: bytes of an unfinished character at the end of an answer cut by its length.
+  uint32_t dropped_bytes = 0;
   std::exception_ptr error;        ///< set: the sequence ended with this error (e.g. NaN logits)
 };
 

@@ -11,12 +11,6 @@
 
 namespace docmem::engine {
 
-/// From which token on the adapter is switched on.
-enum class AdapterScope {
-  kQuestionAndAnswer,  ///< from the first bridge token on
-  kAnswerOnly,         ///< from the last prompt token on
-};
-
 /// What an accepted adapter does, for people and for the registry.
 struct AdapterDescription {
   uint32_t max_rank = 0;
