@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/model/model_config.h"
+
 namespace docmem::engine {
 
 /// The seven linear modules of a block that an adapter may change.
@@ -15,6 +17,14 @@ inline constexpr int kModuleCount = 7;
 
 /// Name of the module as in Hugging Face and PEFT files, e.g. "q_proj".
 std::string_view ModuleName(Module module);
+
+struct LinearShape {
+  int64_t out = 0;
+  int64_t in = 0;
+};
+
+/// Shape of the module's matrix in every layer of the model.
+LinearShape ShapeOf(Module module, const ModelConfig& config);
 
 /// One module's low-rank update: y += scale · (x Aᵀ) Bᵀ (LoRA, arXiv 2106.09685; scale as PEFT:
 /// alpha/r, or alpha/√r with rsLoRA).

@@ -17,14 +17,16 @@ enum class RopeType { kDefault, kLinear, kLlama3, kYarn };
 struct RopeConfig {
   RopeType type = RopeType::kDefault;
   double theta = 0.0;
-  double factor = 1.0;                ///< linear, llama3, yarn
-  double low_freq_factor = 1.0;       ///< llama3
-  double high_freq_factor = 4.0;      ///< llama3
-  int64_t original_max_positions = 0; ///< llama3, yarn
-  double beta_fast = 32.0;            ///< yarn
-  double beta_slow = 1.0;             ///< yarn
-  double attention_factor = 0.0;      ///< yarn; resolved at parse time
-  bool truncate = true;               ///< yarn
+  double factor = 1.0;                 ///< linear, llama3, yarn
+  double low_freq_factor = 1.0;        ///< llama3
+  double high_freq_factor = 4.0;       ///< llama3
+  int64_t original_max_positions = 0;  ///< llama3, yarn
+  double beta_fast = 32.0;             ///< yarn
+  double beta_slow = 1.0;              ///< yarn
+  double attention_factor = 1.0;       ///< yarn; multiplies cosine and sine
+  bool truncate = true;                ///< yarn
+
+  bool operator==(const RopeConfig&) const = default;
 };
 
 /// A model's resolved configuration. Parsed once, const afterwards.

@@ -1,0 +1,88 @@
+#include "engine/model/transformer.h"
+
+#include <ATen/ATen.h>
+
+#include <utility>
+
+namespace docmem::engine {
+namespace {
+
+// Normalises in fp32 and multiplies the weight in the compute dtype, as transformers does.
+at::Tensor RmsNorm(const at::Tensor& x, const at::Tensor& weight, double eps) {
+  const at::Tensor wide = x.to(at::kFloat);
+  const at::Tensor variance = wide.pow(2).mean(-1, /*keepdim=*/true);
+  return weight * (wide * at::rsqrt(variance + eps)).to(x.scalar_type());
+}
+
+void AddLora(const LoraPair& pair, const AdapterSpan& span, const at::Tensor& x, at::Tensor* y) {
+  const at::Tensor rows = x.narrow(0, span.first_row, span.rows);
+  const at::Tensor update = at::linear(at::linear(rows, pair.a), pair.b);
+  y->narrow(0, span.first_row, span.rows).add_(update, pair.scale);
+}
+
+}  // namespace
+
+Transformer::Transformer(ModelConfig config, Weights weights)
+    : config_(std::move(config)),
+      weights_(std::move(weights)),
+      rope_(config_.rope, config_.head_dim, weights_.embedding.device()) {}
+
+at::ScalarType Transformer::dtype() const { return weights_.embedding.scalar_type(); }
+at::Device Transformer::device() const { return weights_.embedding.device(); }
+uint64_t Transformer::weight_bytes() const { return weights_.bytes(); }
+
+at::Tensor Transformer::Linear(int64_t layer, Module module, const at::Tensor& x,
+                               std::span<const AdapterSpan> adapters) const {
+  const LayerWeights& weights = weights_.layers[static_cast<size_t>(layer)];
+  const size_t index = static_cast<size_t>(module);
+  at::Tensor y = at::linear(x, weights.matrix[index], weights.bias[index]);
+  for (const AdapterSpan& span : adapters) {
+    if (span.adapter == nullptr || span.rows == 0) continue;
+    const LoraPair& pair = span.adapter->At(layer, module);
+    if (pair.defined()) AddLora(pair, span, x, &y);
+  }
+  return y;
+}
+
+at::Tensor Transformer::Embed(const at::Tensor& ids) const {
+  return at::embedding(weights_.embedding, ids);
+}
+
+Qkv Transformer::Project(int64_t layer, const at::Tensor& hidden,
+                         std::span<const AdapterSpan> adapters) const {
+  const LayerWeights& weights = weights_.layers[static_cast<size_t>(layer)];
+  const at::Tensor x = RmsNorm(hidden, weights.input_norm, config_.rms_norm_eps);
+  const int64_t rows = hidden.size(0);
+  const auto heads = [&](Module module, int64_t count) {
+    return Linear(layer, module, x, adapters).view({rows, count, config_.head_dim});
+  };
+  Qkv qkv{heads(Module::kQ, config_.query_heads), heads(Module::kK, config_.kv_heads),
+          heads(Module::kV, config_.kv_heads)};
+  if (config_.qk_norm) {
+    qkv.q = RmsNorm(qkv.q, weights.q_norm, config_.rms_norm_eps);
+    qkv.k = RmsNorm(qkv.k, weights.k_norm, config_.rms_norm_eps);
+  }
+  return qkv;
+}
+
+at::Tensor Transformer::Rotate(const at::Tensor& x, const at::Tensor& positions) const {
+  return rope_.Rotate(x, positions);
+}
+
+at::Tensor Transformer::Finish(int64_t layer, const at::Tensor& hidden, const at::Tensor& attended,
+                               std::span<const AdapterSpan> adapters) const {
+  const LayerWeights& weights = weights_.layers[static_cast<size_t>(layer)];
+  const at::Tensor residual =
+      hidden + Linear(layer, Module::kO, attended.flatten(1), adapters);
+  const at::Tensor x = RmsNorm(residual, weights.post_attention_norm, config_.rms_norm_eps);
+  const at::Tensor gate = at::silu(Linear(layer, Module::kGate, x, adapters));
+  const at::Tensor up = Linear(layer, Module::kUp, x, adapters);
+  return residual + Linear(layer, Module::kDown, gate * up, adapters);
+}
+
+at::Tensor Transformer::Logits(const at::Tensor& hidden) const {
+  const at::Tensor x = RmsNorm(hidden, weights_.final_norm, config_.rms_norm_eps);
+  return at::linear(x, weights_.head).to(at::kFloat);
+}
+
+}  // namespace docmem::engine
