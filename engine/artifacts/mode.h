@@ -1,5 +1,9 @@
 #pragma once
 
+#include <array>
+#include <optional>
+#include <string_view>
+
 namespace docmem::engine {
 
 /// Who prefills the context, who scores it for eviction, and who decodes (arXiv 2606.05698).
@@ -22,5 +26,30 @@ enum class AdapterScope {
   kQuestionAndAnswer,  ///< from the first bridge token on
   kAnswerOnly,         ///< from the last prompt token on
 };
+
+/// Names in stored rows and messages; of an unknown name nothing.
+inline constexpr std::array<std::string_view, 4> kModeNames = {
+    "BASE", "BASE_KV_ADAPTER_DECODE", "ADAPTER_PREFILL", "BASE_SCORE_ADAPTER_PREFILL"};
+inline constexpr std::array<std::string_view, 2> kScopeNames = {"FROM_BRIDGE", "ANSWER_ONLY"};
+
+constexpr std::string_view ModeName(Mode mode) { return kModeNames[static_cast<size_t>(mode)]; }
+
+constexpr std::string_view ScopeName(AdapterScope scope) {
+  return kScopeNames[static_cast<size_t>(scope)];
+}
+
+constexpr std::optional<Mode> ModeFromName(std::string_view name) {
+  for (size_t i = 0; i < kModeNames.size(); ++i) {
+    if (kModeNames[i] == name) return static_cast<Mode>(i);
+  }
+  return std::nullopt;
+}
+
+constexpr std::optional<AdapterScope> ScopeFromName(std::string_view name) {
+  for (size_t i = 0; i < kScopeNames.size(); ++i) {
+    if (kScopeNames[i] == name) return static_cast<AdapterScope>(i);
+  }
+  return std::nullopt;
+}
 
 }  // namespace docmem::engine
