@@ -45,7 +45,11 @@ def prompt_logits(name: str) -> None:
     ids = torch.tensor(random_ids(21, 40, 3, vocabulary))
     far_ids = torch.tensor(random_ids(22, 24, 3, vocabulary))
     positions = torch.tensor(far_positions())
-    far = model(input_ids=far_ids[None], position_ids=positions[None], use_cache=False).logits[0]
+    # Without a mask transformers takes jumps in the positions for the starts of other prompts.
+    mask = torch.ones(1, len(positions), dtype=torch.long)
+    far = model(
+        input_ids=far_ids[None], position_ids=positions[None], attention_mask=mask, use_cache=False
+    ).logits[0]
     save_tensors(path("logits", f"{name}.safetensors"), {
         "ids": ids, "logits": model(input_ids=ids[None], use_cache=False).logits[0],
         "far_ids": far_ids, "far_positions": positions, "far_logits": far,
