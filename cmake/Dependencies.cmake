@@ -24,6 +24,7 @@ pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
 if(BUILD_TESTING)
   find_package(GTest 1.12 CONFIG REQUIRED)
   find_package(benchmark CONFIG)
+  find_program(DOCMEM_PYTHON python3 HINTS "${DOCMEM_TORCH_DIR}/bin" REQUIRED)
 endif()
 
 # ---- store, daemon, client --------------------------------------------------------------------

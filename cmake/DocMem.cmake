@@ -4,6 +4,7 @@
 #   docmem_library(name SOURCES … [DEPS …] [PRIVATE_DEPS …] [TORCH])
 #   docmem_program(name SOURCES … DEPS … [OUTPUT file] [TORCH])
 #   docmem_test(name SOURCES … DEPS … [TORCH] [LABELS …] [ENV K=V …] [TIMEOUT seconds])
+#   docmem_pytest(name SOURCES x_test.py … [LABELS …] [ENV K=V …] [TIMEOUT seconds])
 #   docmem_fuzzer(name SOURCES … DEPS … [TORCH])
 #   docmem_bench(name SOURCES … DEPS … [TORCH])
 
@@ -84,6 +85,17 @@ function(docmem_test name)
   endif()
   _docmem_executable(${name} tests "${arg_TORCH}" "${arg_SOURCES}" "${arg_DEPS};GTest::gmock_main")
   add_test(NAME ${name} COMMAND ${name})
+  docmem_test_properties(${name} LABELS ${arg_LABELS} ENV ${arg_ENV} TIMEOUT ${arg_TIMEOUT})
+endfunction()
+
+function(docmem_pytest name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "SOURCES;LABELS;ENV")
+  if(NOT BUILD_TESTING)
+    return()
+  endif()
+  add_test(NAME ${name}
+           COMMAND ${DOCMEM_PYTHON} -B -m pytest -q -rsx -p no:cacheprovider ${arg_SOURCES}
+           WORKING_DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}")
   docmem_test_properties(${name} LABELS ${arg_LABELS} ENV ${arg_ENV} TIMEOUT ${arg_TIMEOUT})
 endfunction()
 
