@@ -1,0 +1,293 @@
+#include "server/query/scheduler.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "server/errors/error.h"
+#include "server/query/live_question.h"
+
+namespace docmem::server {
+
+using Stage = LiveQuestion::Stage;
+
+Scheduler::Scheduler(SchedulerParts parts, SchedulerOptions options)
+    : parts_(std::move(parts)), options_(options), resolver_(parts_.engine, parts_.store) {}
+
+Scheduler::~Scheduler() = default;
+
+absl::Status Scheduler::Submit(Question question, std::shared_ptr<AnswerSink> sink) {
+  LivePtr live;
+  {
+    store::MutexLock lock(&mutex_);
+    if (!closed_.ok()) return closed_;
+    const LiveKey key(question.principal, question.request_id);
+    if (live_.count(key) != 0) {
+      return Error(absl::StatusCode::kAlreadyExists, reason::kRequestIdInUse,
+                   absl::StrCat("request id '", question.request_id,
+                                "' belongs to a question that is still being answered"),
+                   {{"field", "request_id"}});
+    }
+    const auto waiting = static_cast<uint32_t>(live_.size()) - slots_used_;
+    if (waiting >= options_.max_queue) {
+      return Error(absl::StatusCode::kResourceExhausted, reason::kQueueFull,
+                   absl::StrCat(waiting, " questions wait already, the limit is ",
+                                options_.max_queue, " (--max-queue)"));
+    }
+    live = std::make_shared<LiveQuestion>(this, std::move(question), next_arrival_++,
+                                          std::move(sink));
+    live_.emplace(key, live);
+  }
+  live->Advance(Stage::kResolving, [&] {
+    live->deadline_timer = parts_.timer->At(live->question().deadline, [this, live] {
+      EndLive(live, Error(absl::StatusCode::kDeadlineExceeded, reason::kDeadlinePassed,
+                          "the question's deadline has passed"));
+    });
+  });
+  live->heartbeat_timer =
+      parts_.timer->At(absl::Now() + options_.heartbeat, [this, live] { Heartbeat(live); });
+  parts_.executor->Run([this, live] { Resolve(live); });
+  return absl::OkStatus();
+}
+
+void Scheduler::Resolve(const LivePtr& live) {
+  if (live->stage() == Stage::kRetired) return;
+  Resolved(live, resolver_.Resolve(live->question()));
+}
+
+void Scheduler::Resolved(const LivePtr& live, absl::StatusOr<ResolvedQuestion> resolved) {
+  if (!resolved.ok()) return EndLive(live, resolved.status());
+  const bool build = !resolved->cache;
+  if (!live->Advance(build ? Stage::kBuilding : Stage::kResolving,
+                     [&] { live->resolved = *std::move(resolved); })) {
+    return;
+  }
+  if (build) return BuildCache(live);
+  Enqueue(live);
+}
+
+void Scheduler::BuildCache(const LivePtr& live) {
+  parts_.build_missing(
+      live->resolved.document, live->resolved.ratio_ppm, live->resolved.profile,
+      [this, live](absl::Status status) {
+        if (!status.ok()) return EndLive(live, status);
+        parts_.executor->Run([this, live] {
+          absl::StatusOr<ResolvedQuestion> resolved = resolver_.Resolve(live->question());
+          if (resolved.ok() && resolved->cache) {
+            const store::CacheSpec& spec = resolved->cache->spec;
+            live->Update([&] {
+              live->document_tokens_prefilled = spec.context_tokens - spec.head_tokens;
+            });
+          } else if (resolved.ok()) {
+            resolved = Error(absl::StatusCode::kNotFound, reason::kCacheNotFound,
+                             "the cache was deleted right after it had been built");
+          }
+          Resolved(live, std::move(resolved));
+        });
+      });
+}
+
+void Scheduler::Enqueue(const LivePtr& live) {
+  const ResolvedQuestion& resolved = live->resolved;
+  AnswerStarted started;
+  started.request_id = live->question().request_id;
+  started.document = resolved.document;
+  started.cache_id = resolved.cache->spec.id;
+  started.ratio_ppm = resolved.cache->spec.ratio_ppm;
+  started.mode = resolved.mode;
+  started.deadline = live->question().deadline;
+  if (parts_.memories->IsLoaded(resolved.document, *resolved.cache)) {
+    started.cache_tier = store::Tier::kDevice;
+  }
+  if (resolved.adapter) {
+    started.adapter_version = resolved.adapter->version;
+    started.adapter_hash = resolved.adapter->spec.hash;
+    if (parts_.memories->IsLoaded(*resolved.adapter)) started.adapter_tier = store::Tier::kDevice;
+  }
+  live->Started(started);
+  if (!live->Advance(Stage::kReady, [] {})) return;
+  {
+    store::MutexLock lock(&mutex_);
+    const auto later = std::find_if(ready_.begin(), ready_.end(), [&](const LivePtr& other) {
+      return other->arrival() > live->arrival();
+    });
+    ready_.insert(later, live);
+  }
+  Pump();
+}
+
+void Scheduler::Pump() {
+  while (true) {
+    LivePtr live;
+    {
+      store::MutexLock lock(&mutex_);
+      if (slots_used_ >= options_.max_sequences || ready_.empty()) return;
+      live = std::move(ready_.front());
+      ready_.pop_front();
+      ++slots_used_;
+    }
+    const bool alive = live->Advance(Stage::kLoading, [&] {
+      live->has_slot = true;
+      live->slot_time = absl::Now();
+    });
+    if (alive) {
+      Load(live);
+    } else {
+      store::MutexLock lock(&mutex_);
+      --slots_used_;
+    }
+  }
+}
+
+void Scheduler::Load(const LivePtr& live) {
+  const ResolvedQuestion& resolved = live->resolved;
+  const Memories::AcquireId acquire = parts_.memories->Acquire(
+      resolved.document, *resolved.cache, resolved.adapter ? &*resolved.adapter : nullptr,
+      store::WhenFull::kWait, [this, live](absl::StatusOr<LeasedMemories> memories) {
+        Loaded(live, std::move(memories));
+      });
+  if (!live->Update([&] { live->acquire = acquire; })) parts_.memories->Cancel(acquire);
+}
+
+void Scheduler::Loaded(const LivePtr& live, absl::StatusOr<LeasedMemories> memories) {
+  if (!memories.ok()) return EndLive(live, memories.status());
+  const bool alive =
+      live->Advance(Stage::kSubmitting, [&] { live->load_time = absl::Now(); });
+  if (!alive) return;
+  const Question& question = live->question();
+  engine::SequenceRequest request;
+  request.cache = std::move(memories->cache);
+  request.adapter = std::move(memories->adapter);
+  request.scope = live->resolved.scope;
+  request.prompt_ids = live->resolved.prompt_ids;
+  request.answer_ids = live->resolved.answer_ids;
+  request.sampling = question.sampling;
+  request.max_tokens = question.max_tokens;
+  request.stop_strings = question.stop;
+  const EngineLoop::Ticket ticket = parts_.loop->Submit(std::move(request), live);
+  if (!live->Advance(Stage::kRunning, [&] { live->ticket = ticket; })) {
+    parts_.loop->Cancel(ticket, live->end_status());
+  }
+}
+
+void Scheduler::Heartbeat(const LivePtr& live) {
+  AnswerProgress progress;
+  progress.elapsed = absl::Now() - live->admitted();
+  switch (live->stage()) {
+    case Stage::kSubmitting:
+    case Stage::kRunning:
+    case Stage::kRetired:
+      return;
+    case Stage::kBuilding:
+      progress.phase = AnswerProgress::Phase::kBuildingCache;
+      break;
+    case Stage::kLoading:
+      progress.phase = AnswerProgress::Phase::kLoading;
+      break;
+    case Stage::kResolving:
+    case Stage::kReady:
+      progress.queue_position = PositionOf(live);
+      break;
+  }
+  live->Progress(progress);
+  live->heartbeat_timer =
+      parts_.timer->At(absl::Now() + options_.heartbeat, [this, live] { Heartbeat(live); });
+}
+
+uint32_t Scheduler::PositionOf(const LivePtr& live) const {
+  store::MutexLock lock(&mutex_);
+  uint32_t before = 0;
+  for (const LivePtr& other : ready_) before += other->arrival() < live->arrival() ? 1 : 0;
+  return before;
+}
+
+bool Scheduler::End(const std::string& principal, const std::string& request_id,
+                    absl::Status status) {
+  LivePtr live;
+  {
+    store::MutexLock lock(&mutex_);
+    const auto it = live_.find(LiveKey(principal, request_id));
+    if (it == live_.end()) return false;
+    live = it->second;
+  }
+  EndLive(live, std::move(status));
+  return true;
+}
+
+void Scheduler::EndLive(const LivePtr& live, absl::Status status) {
+  switch (live->MarkEnded(status)) {
+    case Stage::kRetired:
+    case Stage::kSubmitting:  // `Loaded` sees the end as soon as it has the ticket
+      return;
+    case Stage::kRunning:
+      parts_.loop->Cancel(live->ticket, std::move(status));
+      return;
+    case Stage::kLoading:
+      if (live->acquire != 0) parts_.memories->Cancel(live->acquire);
+      break;
+    case Stage::kResolving:
+    case Stage::kBuilding:
+    case Stage::kReady:
+      break;
+  }
+  Retire(live, status);
+}
+
+void Scheduler::Retire(const LivePtr& live, const absl::Status& status) {
+  if (!live->Retire()) return;
+  live->CloseSink(status);
+  parts_.timer->Cancel(live->deadline_timer);
+  parts_.timer->Cancel(live->heartbeat_timer);
+  if (status.ok()) parts_.metrics->AnswerFinished(live->finished().measures());
+  {
+    store::MutexLock lock(&mutex_);
+    live_.erase(LiveKey(live->question().principal, live->question().request_id));
+    ready_.remove(live);
+    if (live->has_slot) --slots_used_;
+  }
+  Pump();
+}
+
+void Scheduler::Close(absl::Status status) {
+  store::MutexLock lock(&mutex_);
+  closed_ = std::move(status);
+}
+
+void Scheduler::Reopen() { Close(absl::OkStatus()); }
+
+void Scheduler::EndAll(const absl::Status& status) {
+  std::vector<LivePtr> all;
+  {
+    store::MutexLock lock(&mutex_);
+    for (const auto& [key, live] : live_) all.push_back(live);
+  }
+  for (const LivePtr& live : all) EndLive(live, status);
+}
+
+QueueCounts Scheduler::Counts() const {
+  store::MutexLock lock(&mutex_);
+  QueueCounts counts;
+  for (const auto& [key, live] : live_) {
+    switch (live->stage()) {
+      case Stage::kResolving:
+      case Stage::kBuilding:
+      case Stage::kReady:
+        ++counts.waiting;
+        break;
+      case Stage::kLoading:
+      case Stage::kSubmitting:
+        ++counts.loading;
+        break;
+      case Stage::kRunning:
+        ++counts.running;
+        break;
+      case Stage::kRetired:
+        break;
+    }
+  }
+  return counts;
+}
+
+}  // namespace docmem::server

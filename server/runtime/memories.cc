@@ -1,0 +1,174 @@
+#include "server/runtime/memories.h"
+
+#include <cstdlib>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
+#include "server/errors/from_exception.h"
+
+namespace docmem::server {
+namespace {
+
+// Ids never hold a slash, so a key names file and owner and can be taken apart again.
+store::ResidentKey KeyOf(store::ResidentKind kind, const store::DocumentKey& document,
+                         const std::string& id, const store::StoredFile& file) {
+  return {kind, absl::StrCat(file.id, "/", document.collection, "/", document.id, "/", id)};
+}
+
+store::ResidentKey KeyOf(const store::DocumentKey& document, const store::Cache& cache) {
+  return KeyOf(store::ResidentKind::kCache, document, cache.spec.id, cache.file);
+}
+
+store::ResidentKey KeyOf(const store::Adapter& adapter) {
+  return KeyOf(store::ResidentKind::kAdapter, adapter.document, adapter.spec.hash, adapter.packed);
+}
+
+std::string PinName(const store::DocumentKey& key) {
+  return absl::StrCat(key.collection, "/", key.id);
+}
+
+struct FreeBuffer {
+  void operator()(std::byte* bytes) const { std::free(bytes); }
+};
+
+}  // namespace
+
+Memories::Memories(std::shared_ptr<const engine::Engine> engine, store::AdapterStore* store,
+                   Executor* loaders, Metrics* metrics, uint64_t device_budget_bytes)
+    : engine_(std::move(engine)),
+      store_(store),
+      metrics_(metrics),
+      loaded_({.tier = store::Tier::kDevice,
+               .budget_bytes = device_budget_bytes,
+               .executor = [loaders](Executor::Task task) { loaders->Run(std::move(task)); }}) {}
+
+Memories::AcquireId Memories::Acquire(const store::DocumentKey& document,
+                                      const store::Cache& cache, const store::Adapter* adapter,
+                                      store::WhenFull when_full, Done done) {
+  std::vector<store::ResidentItem<Loaded>> items;
+  items.push_back({.key = KeyOf(document, cache),
+                   .bytes = cache.file.bytes,
+                   .loader = [this, file = cache.file] { return LoadCache(file); }});
+  if (adapter != nullptr) {
+    items.push_back({.key = KeyOf(*adapter),
+                     .bytes = adapter->packed.bytes,
+                     .loader = [this, file = adapter->packed] { return LoadAdapter(file); }});
+  }
+  return loaded_.Acquire(
+      std::move(items), when_full,
+      [done = std::move(done)](absl::StatusOr<LoadedCache::Leases> leases) mutable {
+        if (!leases.ok()) return done(leases.status());
+        LeasedMemories memories;
+        const auto share = [](store::Lease<Loaded>& lease) {
+          return std::make_shared<const store::Lease<Loaded>>(std::move(lease));
+        };
+        memories.cache_tier = (*leases)[0].found_in();
+        auto cache_lease = share((*leases)[0]);
+        memories.cache = {cache_lease, (*cache_lease)->cache.get()};
+        if (leases->size() > 1) {
+          memories.adapter_tier = (*leases)[1].found_in();
+          auto adapter_lease = share((*leases)[1]);
+          memories.adapter = {adapter_lease, (*adapter_lease)->adapter.get()};
+        }
+        done(std::move(memories));
+      });
+}
+
+bool Memories::IsLoaded(const store::DocumentKey& document, const store::Cache& cache) const {
+  return loaded_.IsResident(KeyOf(document, cache));
+}
+
+bool Memories::IsLoaded(const store::Adapter& adapter) const {
+  return loaded_.IsResident(KeyOf(adapter));
+}
+
+void Memories::SetPins(const store::Document& document, const store::Adapter* current) {
+  std::vector<store::ResidentKey> wanted;
+  if (document.spec.pinned) {
+    for (const store::Cache& cache : document.caches) {
+      if (cache.spec.id == document.default_cache_id) wanted.push_back(KeyOf(document.key, cache));
+    }
+    if (current != nullptr) wanted.push_back(KeyOf(*current));
+  }
+  store::MutexLock lock(&pins_mutex_);
+  std::vector<store::ResidentKey>& pinned = pins_[PinName(document.key)];
+  for (const store::ResidentKey& key : pinned) loaded_.SetPinned(key, false);
+  for (const store::ResidentKey& key : wanted) loaded_.SetPinned(key, true);
+  pinned = std::move(wanted);
+  if (pinned.empty()) pins_.erase(PinName(document.key));
+}
+
+void Memories::ForgetPins(const store::DocumentKey& document) {
+  store::MutexLock lock(&pins_mutex_);
+  const auto it = pins_.find(PinName(document));
+  if (it == pins_.end()) return;
+  for (const store::ResidentKey& key : it->second) loaded_.SetPinned(key, false);
+  pins_.erase(it);
+}
+
+void Memories::Forget(const store::DocumentKey& document, const store::Cache& cache) {
+  loaded_.Erase(KeyOf(document, cache));
+}
+
+void Memories::Forget(const store::Adapter& adapter) { loaded_.Erase(KeyOf(adapter)); }
+
+std::vector<ResidentMemory> Memories::Residents() const {
+  std::vector<ResidentMemory> memories;
+  for (store::Resident& resident : loaded_.Residents()) {
+    const std::vector<std::string> parts = absl::StrSplit(resident.key.id, '/');
+    memories.push_back({std::move(resident), {parts[1], parts[2]}, parts[3]});
+  }
+  return memories;
+}
+
+absl::StatusOr<engine::SharedBytes> Memories::Read(const store::StoredFile& file) const {
+  // 64: the alignment of the payload inside the file, so tensors that alias it are aligned too.
+  const size_t capacity = (file.bytes + 63) / 64 * 64;
+  const std::shared_ptr<std::byte> buffer(
+      static_cast<std::byte*>(std::aligned_alloc(64, capacity)), FreeBuffer{});
+  if (buffer == nullptr) {
+    return absl::ResourceExhaustedError(absl::StrCat("no memory for a file of ", file.bytes,
+                                                     " bytes; lower --device-budget"));
+  }
+  const std::span<std::byte> bytes(buffer.get(), file.bytes);
+  if (absl::Status status = store_->ReadFile(file, bytes); !status.ok()) return status;
+  return engine::SharedBytes{buffer, bytes};
+}
+
+absl::StatusOr<std::unique_ptr<const Memories::Loaded>> Memories::LoadCache(
+    const store::StoredFile& file) const {
+  const absl::Time began = absl::Now();
+  absl::StatusOr<engine::SharedBytes> bytes = Read(file);
+  if (!bytes.ok()) return bytes.status();
+  return Checked(file, began, CatchEngine([&] {
+                   return std::make_unique<const Loaded>(
+                       Loaded{engine_->LoadCache(*std::move(bytes)), nullptr});
+                 }));
+}
+
+absl::StatusOr<std::unique_ptr<const Memories::Loaded>> Memories::LoadAdapter(
+    const store::StoredFile& file) const {
+  const absl::Time began = absl::Now();
+  absl::StatusOr<engine::SharedBytes> bytes = Read(file);
+  if (!bytes.ok()) return bytes.status();
+  return Checked(file, began, CatchEngine([&] {
+                   return std::make_unique<const Loaded>(
+                       Loaded{nullptr, engine_->LoadAdapter(*std::move(bytes))});
+                 }));
+}
+
+absl::StatusOr<std::unique_ptr<const Memories::Loaded>> Memories::Checked(
+    const store::StoredFile& file, absl::Time began,
+    absl::StatusOr<std::unique_ptr<const Loaded>> loaded) const {
+  if (loaded.ok()) metrics_->LoadFinished(store::Tier::kDisk, absl::Now() - began);
+  if (!absl::IsDataLoss(loaded.status())) return loaded;
+  const absl::Status quarantined =
+      store_->Quarantine(file, std::string(loaded.status().message()));
+  if (!quarantined.ok()) return quarantined;
+  return loaded;
+}
+
+}  // namespace docmem::server
