@@ -43,6 +43,7 @@ std::string ReasonOrDefault(const absl::Status& status) {
 
 grpc::StatusCode CodeOf(const absl::Status& status) {
   if (status.code() == absl::StatusCode::kUnknown) return grpc::StatusCode::INTERNAL;
+  if (status.code() == absl::StatusCode::kOutOfRange) return grpc::StatusCode::INVALID_ARGUMENT;
   return static_cast<grpc::StatusCode>(status.code());
 }
 

@@ -43,14 +43,17 @@ TEST(Executor, CloseRunsWhatIsQueuedAndThenRefuses) {
 
 TEST(Executor, OneThreadKeepsTheOrderAndTasksMaySubmitTasks) {
   std::vector<int> order;
-  {
-    Executor executor({.threads = 1});
+  Executor executor({.threads = 1});
+  std::promise<void> done;
+  executor.Run([&] {
+    order.push_back(1);
     executor.Run([&] {
-      order.push_back(1);
-      executor.Run([&] { order.push_back(3); });
-      order.push_back(2);
+      order.push_back(3);
+      done.set_value();
     });
-  }
+    order.push_back(2);
+  });
+  done.get_future().wait();
   EXPECT_EQ(order, (std::vector<int>{1, 2, 3}));
 }
 

@@ -49,12 +49,12 @@ const char* NameOf(store::Tier tier) {
   return kNames[static_cast<int>(tier)];
 }
 
-// gRPC's names of the codes, by number.
+// gRPC's names of the codes, by number. Two never reach a client, see errors/to_grpc.h.
 const char* NameOf(absl::StatusCode code) {
   constexpr const char* kNames[] = {
-      "OK", "CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND",
+      "OK", "CANCELLED", "INTERNAL", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND",
       "ALREADY_EXISTS", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION",
-      "ABORTED", "OUT_OF_RANGE", "UNIMPLEMENTED", "INTERNAL", "UNAVAILABLE", "DATA_LOSS",
+      "ABORTED", "INVALID_ARGUMENT", "UNIMPLEMENTED", "INTERNAL", "UNAVAILABLE", "DATA_LOSS",
       "UNAUTHENTICATED"};
   return kNames[static_cast<int>(code)];
 }

@@ -53,7 +53,7 @@ class Metrics {
   Metrics(const Metrics&) = delete;
   Metrics& operator=(const Metrics&) = delete;
 
-  /// `method` is "Service.Method" from a fixed table; `timed` adds it to the duration histogram.
+  /// `method` is "Service.Method", such as "Query.Ask", from a fixed table; `timed` adds it to the duration histogram.
   void CallFinished(std::string_view method, bool timed, absl::StatusCode code,
                     absl::Duration duration);
   void AnswerFinished(const AnswerMeasures& answer);
