@@ -9,7 +9,7 @@ import importlib
 
 from common import set_up_torch
 
-GROUPS = ["tiny_models", "logits", "adapters", "compression", "answers", "score"]
+GROUPS = ["tiny_models", "logits", "adapters", "compression", "answers", "score", "token_ids"]
 
 
 def main() -> None:
