@@ -210,7 +210,7 @@ TEST(SafetensorsWriterTest, TheBytesAreFixed) {
   const SafetensorsLayout layout = LayOutSafetensors(specs, {{"k", "v"}}, 8);
   EXPECT_EQ(layout.header.substr(8),
             R"({"__metadata__":{"k":"v"},"a":{"data_offsets":[8,10],"dtype":"U8","shape":[2]},)"
-            R"("b":{"data_offsets":[0,8],"dtype":"I64","shape":[1]}} )"
+            R"("b":{"data_offsets":[0,8],"dtype":"I64","shape":[1]}})"
             "    ");
   EXPECT_EQ(layout.file_bytes, layout.header.size() + 10);
 }

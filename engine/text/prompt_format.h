@@ -21,8 +21,9 @@ struct Turn {
 //   head (with the system text) · document · bridge · question · tail · answer · end of turn
 //
 // Control tokens come from the format alone and go in by id. Everything between two control tokens,
-// the format's own words and the user's text alike, is encoded as one string with EncodeUser, so
-// nothing that a user writes becomes a control token. Immutable, cheap to copy, thread-safe.
+// the format's own words and the user's text alike, is encoded as one string with EncodeUser (the
+// document alone), so nothing that a user writes becomes a control token. Earlier turns stand
+// between the document and the question. Immutable, thread-safe.
 class PromptFormat {
  public:
   // The strings of a format; control tokens are written as in tokenizer.json. A format file is a
@@ -31,13 +32,12 @@ class PromptFormat {
     std::string name;
     std::string system_text;     // used where ingestion gives none
     std::string head;            // "{system}" once: the system text
-    std::string bridge;          // plain text; "{instruction}" at most once: instruction + "\n"
+    std::string bridge;          // up to the question; "{instruction}" once: instruction + "\n"
     std::string tail;            // up to where the answer starts
-    std::string history_bridge;  // from behind an earlier answer's end of turn to the next question;
-                                 // "{instruction}" as in bridge
+    std::string history_bridge;  // from an earlier answer to the next question, as bridge
     std::string history_tail;    // from an earlier question to its answer
-    std::string end_of_turn;     // one token
-    std::vector<std::string> stop;  // further tokens that end an answer
+    std::string end_of_turn;     // one added token
+    std::vector<std::string> stop;  // further added tokens that end an answer; may be left out
   };
 
   // "chatml", "chatml-empty-think" (Qwen3), "llama3", "plain". Throws kInvalidArgument for another
@@ -75,6 +75,8 @@ class PromptFormat {
 
  private:
   PromptFormat(Strings strings, Tokenizer tokenizer);
+
+  int32_t ControlToken(const std::string& spelling) const;
 
   Strings strings_;
   Tokenizer tokenizer_;

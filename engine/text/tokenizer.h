@@ -15,6 +15,8 @@
 
 namespace docmem::engine {
 
+struct TokenizerTables;
+
 // Asked now and then during a long encode; true stops it with kCancelled. May be empty.
 using CancelCheck = std::function<bool()>;
 
@@ -77,11 +79,9 @@ class Tokenizer {
   const std::string& digest() const noexcept;
 
  private:
-  struct Tables;
-  friend class TokenizerParser;
-  explicit Tokenizer(std::shared_ptr<const Tables> tables) : tables_(std::move(tables)) {}
+  explicit Tokenizer(std::shared_ptr<const TokenizerTables> tables) : tables_(std::move(tables)) {}
 
-  std::shared_ptr<const Tables> tables_;
+  std::shared_ptr<const TokenizerTables> tables_;
 };
 
 }  // namespace docmem::engine
