@@ -48,7 +48,8 @@ class Ingestion {
   /// Runs one unit (tens of milliseconds to a few hundred). True when finished. Throws as
   /// `Prefill::Step`; then only destruction is allowed.
   virtual bool Step() = 0;
-  virtual double progress() const = 0;  ///< 0 … 1
+  virtual double progress() const = 0;       ///< 0 … 1
+  virtual double score_seconds() const = 0;  ///< spent in `Step` on scoring and selection
 
   /// After `Step` has returned true, once: one cache per compression, in order.
   virtual std::vector<std::shared_ptr<const Cache>> TakeCaches() = 0;

@@ -1,0 +1,152 @@
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "engine/artifacts/cache_file.h"
+#include "engine/formats/digest.h"
+#include "engine/model/model_config.h"
+#include "server/errors/error.h"
+#include "server/errors/from_exception.h"
+#include "server/ingest/build_job.h"
+
+namespace docmem::server {
+namespace {
+
+constexpr char kCacheFileName[] = "cache.safetensors";
+
+// Carries a status of the writer through the engine's sink, which can only throw.
+struct AppendFailed {
+  absl::Status status;
+};
+
+absl::Status WriteTo(store::ArtifactWriter& writer, const engine::Cache& cache) {
+  try {
+    engine::WriteCacheFile(cache, [&writer](std::span<const std::byte> bytes) {
+      if (absl::Status status = writer.Append(bytes); !status.ok()) throw AppendFailed{status};
+    });
+    return absl::OkStatus();
+  } catch (const AppendFailed& failed) {
+    return failed.status;
+  } catch (...) {
+    return StatusFromException(std::current_exception());
+  }
+}
+
+}  // namespace
+
+void BuildJob::Publish() {
+  Report(BuildProgress::Phase::kPublishing, 0.0);
+  const absl::Time began = absl::Now();
+  absl::StatusOr<store::Document> document = PublishFiles();
+  if (!document.ok()) return Fail(document.status());
+  result_.publish = absl::Now() - began;
+
+  BuildMeasures measures{.queue = result_.queue,
+                         .tokenize = result_.tokenize,
+                         .prefill = result_.prefill,
+                         .score = result_.score,
+                         .publish = result_.publish};
+  for (const auto& cache : caches_) {
+    const auto evicted = static_cast<uint64_t>(context_.ids.size()) - cache->kept_tokens();
+    measures.evicted_tokens += evicted * cache->layers() * cache->kv_heads();
+  }
+  builder_->parts_.metrics->BuildFinished(measures);
+  caches_.clear();
+  SettleMemories(*document);
+  result_.built_cache_ids = missing_ids_;
+  result_.document = *std::move(document);
+  Close(result_);
+}
+
+absl::StatusOr<store::Document> BuildJob::PublishFiles() {
+  std::vector<store::NewCache> caches;
+  for (size_t i = 0; i < caches_.size(); ++i) {
+    caches.push_back(Describe(caches_[i], missing_[i]));
+  }
+  store::AdapterStore* const store = builder_->parts_.store;
+  if (!announced_ && !replaces_) {
+    return store->PublishCaches(request_.key, request_.text_sha256, caches);
+  }
+  bool retain = true;
+  if (request_.retain_text) {
+    retain = *request_.retain_text;
+  } else {
+    absl::StatusOr<store::Collection> collection =
+        store->GetCollection(request_.key.collection);
+    if (!collection.ok()) return collection.status();
+    retain = collection->settings.retain_text;
+  }
+  store::DocumentPublication publication;
+  publication.key = request_.key;
+  publication.row = document_.row;
+  publication.replaces = replaces_ ? request_.revision : 0;
+  publication.spec = {.text_sha256 = request_.text_sha256,
+                      .text_bytes = request_.text.size(),
+                      .title = request_.title,
+                      .labels = request_.labels,
+                      .pinned = request_.pin,
+                      .system_text = system_text_};
+  publication.document_tokens =
+      static_cast<uint32_t>(context_.ids.size() - context_.head_tokens);
+  if (retain) publication.text = request_.text;
+  publication.caches = std::move(caches);
+  return store->PublishDocument(publication);
+}
+
+store::NewCache BuildJob::Describe(std::shared_ptr<const engine::Cache> cache,
+                                   const engine::Compression& compression) const {
+  const engine::CacheIdentity& identity = cache->identity();
+  const engine::Engine& engine = *builder_->parts_.engine;
+  store::NewCache described;
+  store::CacheSpec& spec = described.spec;
+  spec.id = identity.Digest();
+  spec.identity = identity.Fields();
+  spec.ratio_ppm = compression.ratio_ppm;
+  const bool scored = compression.ratio_ppm != 0 && compression.ratio_ppm != engine::kRatioOnePpm;
+  spec.profile = scored ? engine::ProfileName(compression.profile) : "none";
+  spec.kv_dtype = identity.kv_dtype;
+  spec.system_text_digest = engine::Sha256Hex(
+      system_text_.empty() ? engine.prompt_format().default_system_text() : system_text_);
+  spec.head_tokens = static_cast<uint32_t>(identity.head_tokens);
+  spec.context_tokens = static_cast<uint32_t>(identity.context_tokens);
+  spec.kept_tokens = static_cast<uint32_t>(cache->kept_tokens());
+  spec.device_bytes = engine::CacheFileBytes(*cache);
+  spec.full_bytes = engine.CacheBytes(identity.context_tokens);
+  described.file.name = kCacheFileName;
+  described.file.max_bytes = spec.device_bytes;
+  described.file.producer = [cache = std::move(cache)](store::ArtifactWriter& writer) {
+    return WriteTo(writer, *cache);
+  };
+  return described;
+}
+
+void BuildJob::SettleMemories(const store::Document& document) {
+  Memories* const memories = builder_->parts_.memories;
+  if (replaces_) {
+    for (const store::Cache& cache : document_.caches) memories->Forget(document.key, cache);
+  }
+  if (document.spec.pinned || replaces_) {
+    absl::StatusOr<store::Adapter> adapter =
+        document.current_adapter_version != 0
+            ? builder_->parts_.store->GetAdapter(document.key, 0)
+            : absl::NotFoundError("no current adapter");
+    memories->SetPins(document, adapter.ok() ? &*adapter : nullptr);
+  }
+}
+
+void BuildJob::Fail(absl::Status status) {
+  caches_.clear();
+  if (announced_) {
+    store::AdapterStore* const store = builder_->parts_.store;
+    const absl::Status failed =
+        store->FailDocument(request_.key, document_.row, std::string(status.message()));
+    // Nobody waits for it any more: it goes as if it had never come.
+    const absl::StatusOr<store::Document> left = store->GetDocument(request_.key);
+    if (failed.ok() && !cancelled().ok() && left.ok() && left->row == document_.row) {
+      status.Update(store->DeleteDocument(request_.key, left->revision));
+    }
+  }
+  Close(status);
+}
+
+}  // namespace docmem::server
