@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/compression/profile.h"
+#include "engine/compression/sketch.h"
 #include "engine/model/transformer.h"
 
 namespace docmem::engine {
@@ -25,6 +26,7 @@ struct PrefillOptions {
   std::vector<Compression> compressions;   ///< one result each, from one pass; not empty
   const LoraWeights* writer = nullptr;     ///< null: the base model writes the KV
   int64_t chunk_rows = 512;                ///< rows of one unit of work
+  SketchSource sketch;                     ///< null: the numbers of the compressions' seeds
 };
 
 /// Layer-by-layer prefill of a whole context with eviction: after a layer is scored only its kept
@@ -49,6 +51,8 @@ class Prefill {
 
   int64_t units_done() const;
   int64_t units_total() const;
+  /// Of the time spent in `Step`: on scoring and selection.
+  double score_seconds() const;
 
   /// After `Step` has returned true, once: one entry per compression, in order.
   std::vector<KeptRows> TakeResults();

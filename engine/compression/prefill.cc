@@ -1,0 +1,241 @@
+#include "engine/compression/prefill.h"
+
+#include <ATen/ATen.h>
+#include <c10/core/InferenceMode.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "engine/compression/scorer.h"
+#include "engine/compression/selection.h"
+#include "engine/formats/error.h"
+#include "engine/model/attention.h"
+
+namespace docmem::engine {
+namespace {
+
+// One compression under way.
+struct Target {
+  int64_t kept = 0;  // n
+  double blend = 0.0;
+  Protection protection;
+  KeptRows rows;
+};
+
+// All targets that share a scorer; targets whose kept positions don't depend on scores are in none.
+struct ScorerGroup {
+  Profile profile = Profile::kCompactor;
+  uint64_t seed = 0;
+  std::unique_ptr<Scorer> scorer;
+  std::vector<size_t> targets;
+};
+
+void Validate(const PrefillOptions& options, int64_t vocab_size) {
+  const int64_t context = static_cast<int64_t>(options.context_ids.size());
+  if (context == 0) ThrowInvalidArgument("context", "is empty");
+  if (options.head_tokens < 0 || options.head_tokens > context) {
+    ThrowInvalidArgument("head_tokens", std::to_string(options.head_tokens) + " isn't in 0 … " +
+                                            std::to_string(context));
+  }
+  if (options.compressions.empty()) ThrowInvalidArgument("compressions", "are empty");
+  if (options.chunk_rows < 1) ThrowInvalidArgument("chunk_rows", "must be at least 1");
+  for (const Compression& compression : options.compressions) {
+    if (compression.ratio_ppm > kRatioOnePpm) {
+      ThrowInvalidArgument("ratio", std::to_string(compression.ratio_ppm) +
+                                        " millionths are more than 1,000,000");
+    }
+    if (compression.blend && !std::isfinite(*compression.blend)) {
+      ThrowInvalidArgument("blend", "must be a finite number");
+    }
+  }
+  for (const int64_t id : options.context_ids) {
+    if (id < 0 || id >= vocab_size) {
+      ThrowInvalidArgument("context", "token id " + std::to_string(id) + " isn't in 0 … " +
+                                          std::to_string(vocab_size - 1));
+    }
+  }
+}
+
+KeptRows AllocateRows(const ModelConfig& model, int64_t kept, const at::TensorOptions& options) {
+  const int64_t heads = model.layers * model.kv_heads;
+  return {.keys = at::empty({heads * kept, model.head_dim}, options),
+          .values = at::empty({heads * kept, model.head_dim}, options),
+          .positions = at::empty({heads * kept}, options.dtype(at::kInt)),
+          .offsets = at::arange(heads + 1, at::kLong) * kept};
+}
+
+// Copies the rows `kept` [G, n] of one layer's keys and values [G, S, D] to their place.
+void Keep(int64_t layer, const at::Tensor& kept, const at::Tensor& keys, const at::Tensor& values,
+          KeptRows* rows) {
+  const int64_t groups = kept.size(0), n = kept.size(1), dim = keys.size(2);
+  const int64_t first = layer * groups * n;
+  const at::Tensor index = kept.unsqueeze(-1).expand({groups, n, dim});
+  const auto place = [&](const at::Tensor& all) {
+    return all.narrow(0, first, groups * n).view({groups, n, dim});
+  };
+  place(rows->keys).copy_(keys.gather(1, index));
+  place(rows->values).copy_(values.gather(1, index));
+  rows->positions.narrow(0, first, groups * n).copy_(kept.flatten());
+}
+
+}  // namespace
+
+class Prefill::State {
+ public:
+  State(const Transformer& model, PrefillOptions options);
+
+  bool Step();
+  int64_t units_done() const { return layer_ * chunks() + chunk_; }
+  int64_t units_total() const { return config().layers * chunks(); }
+  std::vector<KeptRows> TakeResults();
+
+ private:
+  const ModelConfig& config() const { return model_.config(); }
+  int64_t chunks() const { return (rows_ + options_.chunk_rows - 1) / options_.chunk_rows; }
+  at::TensorOptions tensor_options() const {
+    return at::TensorOptions(model_.device()).dtype(model_.dtype());
+  }
+  void AddTarget(const Compression& compression);
+  size_t ScorerFor(const Compression& compression);
+  void AllocateLayer();
+  void RunChunk(int64_t first, int64_t count);
+  void EvictLayer();
+
+  const Transformer& model_;
+  PrefillOptions options_;
+  std::vector<Target> targets_;
+  std::vector<ScorerGroup> scorers_;
+  int64_t rows_ = 0;   // S, or the head's length when nothing else is kept
+  int64_t layer_ = 0;
+  int64_t chunk_ = 0;
+  at::Tensor hidden_;  // [S, hidden], layer by layer overwritten
+  at::Tensor keys_;    // [G, S, D] of the current layer, after RoPE
+  at::Tensor values_;  // [G, S, D]
+};
+
+Prefill::State::State(const Transformer& model, PrefillOptions options)
+    : model_(model), options_(std::move(options)) {
+  const c10::InferenceMode inference;
+  Validate(options_, config().vocab_size);
+  for (const Compression& compression : options_.compressions) AddTarget(compression);
+  for (const Target& target : targets_) {
+    const bool only_head = target.kept == options_.head_tokens;
+    rows_ = std::max(rows_, only_head ? options_.head_tokens
+                                      : static_cast<int64_t>(options_.context_ids.size()));
+  }
+  AllocateLayer();
+}
+
+void Prefill::State::AddTarget(const Compression& compression) {
+  const int64_t context = static_cast<int64_t>(options_.context_ids.size());
+  Target target;
+  target.kept = KeptTokens(context, options_.head_tokens, compression.ratio_ppm);
+  target.blend = compression.blend.value_or(static_cast<double>(compression.ratio_ppm) /
+                                            static_cast<double>(kRatioOnePpm));
+  target.rows = AllocateRows(config(), target.kept, tensor_options());
+  target.protection = ProtectionOf(compression.profile, context, options_.head_tokens);
+  if (target.kept == context) target.protection = Protect(context, context, 0, 0);
+  if (target.kept > static_cast<int64_t>(target.protection.order.size())) {
+    scorers_[ScorerFor(compression)].targets.push_back(targets_.size());
+  }
+  targets_.push_back(std::move(target));
+}
+
+size_t Prefill::State::ScorerFor(const Compression& compression) {
+  for (size_t i = 0; i < scorers_.size(); ++i) {
+    if (scorers_[i].profile == compression.profile && scorers_[i].seed == compression.seed) {
+      return i;
+    }
+  }
+  const ScorerOptions scorer = {
+      .profile = compression.profile,
+      .context_tokens = static_cast<int64_t>(options_.context_ids.size()),
+      .head_tokens = options_.head_tokens,
+      .dtype = model_.dtype(),
+      .device = model_.device(),
+      .sketch = options_.sketch,
+      .seed = compression.seed};
+  scorers_.push_back({compression.profile, compression.seed, MakeScorer(config(), scorer), {}});
+  return scorers_.size() - 1;
+}
+
+void Prefill::State::AllocateLayer() {
+  if (rows_ == 0) {
+    layer_ = config().layers;
+    return;
+  }
+  const at::Tensor ids = at::tensor(
+      at::ArrayRef<int64_t>(options_.context_ids.data(), static_cast<size_t>(rows_)),
+      at::TensorOptions(at::kLong));
+  hidden_ = model_.Embed(ids.to(model_.device()));
+  keys_ = at::empty({config().kv_heads, rows_, config().head_dim}, tensor_options());
+  values_ = at::empty_like(keys_);
+}
+
+bool Prefill::State::Step() {
+  const c10::InferenceMode inference;
+  if (layer_ == config().layers) return true;
+  const int64_t first = chunk_ * options_.chunk_rows;
+  RunChunk(first, std::min(options_.chunk_rows, rows_ - first));
+  if (++chunk_ == chunks()) {
+    EvictLayer();
+    chunk_ = 0;
+    ++layer_;
+  }
+  return layer_ == config().layers;
+}
+
+void Prefill::State::RunChunk(int64_t first, int64_t count) {
+  const AdapterSpan span = {options_.writer, 0, count};
+  const std::span<const AdapterSpan> adapters(&span, options_.writer == nullptr ? 0 : 1);
+  const at::Tensor hidden = hidden_.narrow(0, first, count);
+  const at::Tensor positions =
+      at::arange(first, first + count, at::TensorOptions(model_.device()).dtype(at::kLong));
+  const Qkv qkv = model_.Project(layer_, hidden, adapters);
+  const at::Tensor q = model_.Rotate(qkv.q, positions);
+  keys_.narrow(1, first, count).copy_(model_.Rotate(qkv.k, positions).transpose(0, 1));
+  values_.narrow(1, first, count).copy_(qkv.v.transpose(0, 1));
+
+  const at::Tensor keys = keys_.narrow(1, 0, first + count);
+  const at::Tensor values = values_.narrow(1, 0, first + count);
+  for (ScorerGroup& group : scorers_) group.scorer->Add({first, q, qkv.k, keys, values});
+  // Nothing reads the hidden state behind the last layer: only its keys and values are wanted.
+  if (layer_ + 1 == config().layers) return;
+  const AttentionPart attended = AttendCausal(q, keys, values, first);
+  hidden_.narrow(0, first, count).copy_(model_.Finish(layer_, hidden, attended.out, adapters));
+}
+
+void Prefill::State::EvictLayer() {
+  std::vector<at::Tensor> scores(targets_.size());
+  for (ScorerGroup& group : scorers_) {
+    std::vector<double> blends;
+    for (const size_t target : group.targets) blends.push_back(targets_[target].blend);
+    const std::vector<at::Tensor> found = group.scorer->Finish(layer_, blends);
+    for (size_t i = 0; i < found.size(); ++i) scores[group.targets[i]] = found[i];
+  }
+  for (size_t i = 0; i < targets_.size(); ++i) {
+    Target& target = targets_[i];
+    const at::Tensor kept =
+        SelectKept(target.protection, scores[i], config().kv_heads, target.kept);
+    Keep(layer_, kept.to(model_.device()), keys_, values_, &target.rows);
+  }
+}
+
+std::vector<KeptRows> Prefill::State::TakeResults() {
+  std::vector<KeptRows> results;
+  for (Target& target : targets_) results.push_back(std::move(target.rows));
+  targets_.clear();
+  return results;
+}
+
+Prefill::Prefill(const Transformer& model, PrefillOptions options)
+    : state_(std::make_unique<State>(model, std::move(options))) {}
+Prefill::~Prefill() = default;
+bool Prefill::Step() { return state_->Step(); }
+int64_t Prefill::units_done() const { return state_->units_done(); }
+int64_t Prefill::units_total() const { return state_->units_total(); }
+std::vector<KeptRows> Prefill::TakeResults() { return state_->TakeResults(); }
+
+}  // namespace docmem::engine
