@@ -1,0 +1,66 @@
+#pragma once
+
+#include <grpcpp/server_context.h>
+#include <grpcpp/support/status.h>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "server/interceptors/guard.h"
+#include "server/interceptors/methods.h"
+#include "server/interceptors/open_calls.h"
+#include "server/runtime/executor.h"
+#include "server/runtime/timer.h"
+#include "server/telemetry/log.h"
+#include "server/telemetry/metrics.h"
+
+namespace docmem::server {
+
+/// What all services share; the parts outlive them.
+struct ServiceContext {
+  const Guard* guard = nullptr;
+  OpenCalls* open_calls = nullptr;
+  Executor* executor = nullptr;
+  Timer* timer = nullptr;
+  Metrics* metrics = nullptr;
+  Log* log = nullptr;
+};
+
+/// One RPC from its arrival to its status: guard, deadline, count and log line, so that handlers
+/// mention none of these. Used by one thread at a time.
+class Call {
+ public:
+  /// On arrival. `method` is one of the constants of methods.h.
+  Call(const ServiceContext& services, const Method& method,
+       const grpc::CallbackServerContext* context);
+  /// A call that wasn't finished counts as CANCELLED.
+  ~Call();
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+
+  /// The first thing a handler does; on the executor. `cut` ends the call from outside, see
+  /// `OpenCalls`; empty for calls that end soon by themselves.
+  absl::Status Admit(OpenCalls::Cut cut = {});
+
+  // After an OK `Admit`.
+  const Principal& principal() const { return admission_.principal; }
+  absl::Time deadline() const { return admission_.deadline; }
+
+  /// Once, last: what to finish the reactor with. Don't hold a lock that the cut takes.
+  grpc::Status Finish(const absl::Status& status);
+
+ private:
+  void LogFailure(const absl::Status& status, absl::Duration duration) const;
+
+  const ServiceContext services_;
+  const Method& method_;
+  const grpc::CallbackServerContext* const context_;
+  const absl::Time arrived_;
+  Admission admission_;
+  OpenCalls::Id open_ = 0;
+  bool finished_ = false;
+};
+
+/// RESOURCE_EXHAUSTED for a call that the executor has no room for.
+absl::Status ExecutorFull();
+
+}  // namespace docmem::server

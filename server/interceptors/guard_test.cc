@@ -1,0 +1,79 @@
+#include "server/interceptors/guard.h"
+
+#include <gmock/gmock.h>
+#include <grpcpp/test/server_context_test_spouse.h>
+#include <gtest/gtest.h>
+
+#include "absl/time/clock.h"
+#include "server/errors/error.h"
+
+namespace docmem::server {
+namespace {
+
+// Knows `Bearer query` and `Bearer write`.
+class FakeAuthenticator : public Authenticator {
+ public:
+  absl::StatusOr<Principal> Authenticate(std::string_view authorization) const override {
+    if (authorization == "Bearer query") return Principal{"reader", Role::kQuery};
+    if (authorization == "Bearer write") return Principal{"writer", Role::kWrite};
+    return Error(absl::StatusCode::kUnauthenticated, reason::kCredentialsInvalid, "who?");
+  }
+};
+
+class GuardTest : public testing::Test {
+ protected:
+  absl::StatusOr<Admission> Admit(const Method& method, const std::string& authorization) {
+    grpc::ServerContext context;
+    grpc::testing::ServerContextTestSpouse spouse(&context);
+    if (!authorization.empty()) spouse.AddClientMetadata("authorization", authorization);
+    return guard_.Admit(context, method);
+  }
+
+  FakeAuthenticator authenticator_;
+  Lifecycle lifecycle_;
+  Guard guard_{&authenticator_, &lifecycle_};
+};
+
+TEST_F(GuardTest, CredentialsAndRolesAreCheckedBeforeTheStateOfTheDaemon) {
+  EXPECT_EQ(Admit(method::kAsk, "").status().code(), absl::StatusCode::kUnauthenticated);
+  EXPECT_EQ(Admit(method::kGetText, "Bearer query").status().code(),
+            absl::StatusCode::kPermissionDenied);
+  EXPECT_EQ(Admit(method::kAsk, "Bearer query").status().code(), absl::StatusCode::kUnavailable);
+}
+
+TEST_F(GuardTest, WhileLoadingOnlyStatusAnswers) {
+  EXPECT_TRUE(Admit(method::kGetStatus, "Bearer query").ok());
+  EXPECT_EQ(store::ReasonOf(Admit(method::kAsk, "Bearer query").status()), "STARTING");
+  EXPECT_EQ(store::ReasonOf(Admit(method::kAbort, "Bearer query").status()), "STARTING");
+}
+
+TEST_F(GuardTest, WhileDrainingOpenWorkCanStillBeEndedAndLookedAt) {
+  lifecycle_.SetPhase(Phase::kServing);
+  EXPECT_TRUE(Admit(method::kAsk, "Bearer query").ok());
+  lifecycle_.SetDraining(true);
+  EXPECT_EQ(store::ReasonOf(Admit(method::kAsk, "Bearer query").status()), "DRAINING");
+  EXPECT_TRUE(Admit(method::kAbort, "Bearer query").ok());
+  EXPECT_TRUE(Admit(method::kGetStatus, "Bearer query").ok());
+  lifecycle_.SetDraining(false);
+  EXPECT_TRUE(Admit(method::kAsk, "Bearer query").ok());
+  lifecycle_.SetPhase(Phase::kStopping);
+  EXPECT_FALSE(Admit(method::kAsk, "Bearer query").ok());
+  EXPECT_TRUE(Admit(method::kAbort, "Bearer query").ok());
+}
+
+TEST_F(GuardTest, ACallWithoutDeadlineGetsItsMethodsDefault) {
+  lifecycle_.SetPhase(Phase::kServing);
+  const absl::Time now = absl::Now();
+  EXPECT_NEAR(absl::ToDoubleSeconds(Admit(method::kAsk, "Bearer query")->deadline - now), 120, 2);
+  EXPECT_EQ(Admit(method::kTrainingWatch, "Bearer query")->deadline, absl::InfiniteFuture());
+  EXPECT_EQ(Admit(method::kAsk, "Bearer query")->principal.name, "reader");
+}
+
+TEST(OpenAuthenticator, EverybodyHasAllRights) {
+  const auto principal = MakeOpenAuthenticator()->Authenticate("");
+  EXPECT_EQ(principal->role, Role::kAdmin);
+  EXPECT_EQ(principal->name, "anonymous");
+}
+
+}  // namespace
+}  // namespace docmem::server

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <atomic>
+
+#include "absl/status/status.h"
+#include "server/interceptors/methods.h"
+
+namespace docmem::server {
+
+enum class Phase { kOpeningRegistry, kLoadingModel, kServing, kStopping };
+
+/// Where the daemon is between start and stop. Thread-safe, lock-free.
+class Lifecycle {
+ public:
+  void SetPhase(Phase phase) { phase_.store(phase); }
+  /// `Drain` and its undoing; kStopping implies it.
+  void SetDraining(bool draining) { draining_.store(draining); }
+
+  Phase phase() const { return phase_.load(); }
+  bool draining() const { return draining_.load() || phase() == Phase::kStopping; }
+  /// New work is taken.
+  bool ready() const { return phase() == Phase::kServing && !draining(); }
+
+  /// OK, or UNAVAILABLE: STARTING or DRAINING.
+  absl::Status Accepts(Availability availability) const;
+
+ private:
+  std::atomic<Phase> phase_{Phase::kOpeningRegistry};
+  std::atomic<bool> draining_{false};
+};
+
+}  // namespace docmem::server
