@@ -9,6 +9,7 @@
 
 #include "engine/artifacts/adapter.h"
 #include "engine/artifacts/cache.h"
+#include "engine/artifacts/mode.h"
 #include "engine/engine.h"
 #include "engine/sampling/sampler.h"
 

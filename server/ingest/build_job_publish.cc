@@ -100,7 +100,8 @@ store::NewCache BuildJob::Describe(std::shared_ptr<const engine::Cache> cache,
   store::NewCache described;
   store::CacheSpec& spec = described.spec;
   spec.id = identity.Digest();
-  spec.identity = identity.Fields();
+  const engine::MetadataMap fields = identity.Fields();
+  spec.identity = {fields.begin(), fields.end()};
   spec.ratio_ppm = compression.ratio_ppm;
   const bool scored = compression.ratio_ppm != 0 && compression.ratio_ppm != engine::kRatioOnePpm;
   spec.profile = scored ? engine::ProfileName(compression.profile) : "none";

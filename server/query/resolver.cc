@@ -52,8 +52,8 @@ absl::Status CheckModeFits(const Question& question) {
   }
   if (adapter_prefill) {
     return Error(absl::StatusCode::kUnimplemented, reason::kNotImplemented,
-                     absl::StrCat("the mode ", engine::ModeName(*question.mode),
-                                  " doesn't exist yet"));
+                     absl::StrCat("the mode ", std::string(engine::ModeName(*question.mode)),
+                              " doesn't exist yet"));
   }
   return absl::OkStatus();
 }
@@ -176,7 +176,8 @@ absl::StatusOr<std::optional<store::Cache>> Resolver::ChooseCache(
   absl::Status refusal;
   for (const store::Cache* cache : matches) {
     const auto fits = CatchEngine([&] {
-      engine::CacheIdentity::FromFields(cache->spec.identity).RequireModel(engine_->identity());
+      engine::CacheIdentity::FromFields({cache->spec.identity.begin(), cache->spec.identity.end()})
+          .RequireModel(engine_->identity());
       return true;
     });
     if (fits.ok()) {
