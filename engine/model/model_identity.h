@@ -16,6 +16,8 @@ struct ModelIdentity {
   std::string tokenizer_digest;
   /// Resolved compute dtype: "float32" or "bfloat16"; never "auto".
   std::string dtype;
+
+  bool operator==(const ModelIdentity&) const = default;
 };
 
 }  // namespace docmem::engine
