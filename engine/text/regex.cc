@@ -14,15 +14,11 @@ namespace docmem::engine {
 namespace {
 
 constexpr size_t kMaxPatternBytes = 1 << 16;
-constexpr size_t kMinJitStackBytes = 32 << 10;
-constexpr size_t kMaxJitStackBytes = 1 << 20;
 
 struct Free {
   void operator()(pcre2_code* code) const { pcre2_code_free(code); }
   void operator()(pcre2_match_data* data) const { pcre2_match_data_free(data); }
-  void operator()(pcre2_match_context* context) const { pcre2_match_context_free(context); }
   void operator()(pcre2_compile_context* context) const { pcre2_compile_context_free(context); }
-  void operator()(pcre2_jit_stack* stack) const { pcre2_jit_stack_free(stack); }
 };
 
 template <typename T>
@@ -81,27 +77,26 @@ Regex Regex::CompilePcre2(const std::string& pattern, const std::string& field) 
 struct Regex::Matcher::State {
   std::shared_ptr<const Code> code;
   Owned<pcre2_match_data> data;
-  Owned<pcre2_match_context> context;
-  Owned<pcre2_jit_stack> stack;
+
+  int Match(std::string_view text, size_t from, uint32_t options) {
+    // The caller has checked the text; checking it again at every match would be quadratic.
+    return pcre2_match(code->code.get(), Units(text), text.size(), from,
+                       options | PCRE2_NO_UTF_CHECK, data.get(), nullptr);
+  }
 };
 
 Regex::Matcher::Matcher(const Regex& regex) : state_(std::make_unique<State>()) {
   state_->code = regex.code_;
   state_->data.reset(pcre2_match_data_create_from_pattern(regex.code_->code.get(), nullptr));
-  state_->context.reset(pcre2_match_context_create(nullptr));
-  if (state_->data == nullptr || state_->context == nullptr) throw std::bad_alloc();
-  state_->stack.reset(pcre2_jit_stack_create(kMinJitStackBytes, kMaxJitStackBytes, nullptr));
-  if (state_->stack != nullptr) {
-    pcre2_jit_stack_assign(state_->context.get(), nullptr, state_->stack.get());
-  }
+  if (state_->data == nullptr) throw std::bad_alloc();
 }
 Regex::Matcher::Matcher(Matcher&&) noexcept = default;
 Regex::Matcher::~Matcher() = default;
 
 std::optional<Regex::Range> Regex::Matcher::Find(std::string_view text, size_t from) {
-  // The caller has checked the text; checking it again at every match would be quadratic.
-  const int count = pcre2_match(state_->code->code.get(), Units(text), text.size(), from,
-                                PCRE2_NO_UTF_CHECK, state_->data.get(), state_->context.get());
+  int count = state_->Match(text, from, 0);
+  // The interpreter keeps its stack on the heap.
+  if (count == PCRE2_ERROR_JIT_STACKLIMIT) count = state_->Match(text, from, PCRE2_NO_JIT);
   if (count == PCRE2_ERROR_NOMATCH) return std::nullopt;
   if (count < 0) {
     ThrowResourceExhausted(state_->code->field,

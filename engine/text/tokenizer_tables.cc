@@ -272,12 +272,15 @@ std::vector<TokenizerTables::Token> MakeTokens(const SpellingMap& vocabulary,
   for (const auto& [spelling, id] : vocabulary) size = std::max(size, id + 1);
   for (const AddedToken& token : added) size = std::max(size, token.id + 1);
   std::vector<TokenizerTables::Token> tokens(size);
+  const auto decoded = [](const std::string& spelling) {
+    return SpellingToBytes(spelling).value_or(spelling);
+  };
   for (const auto& [spelling, id] : vocabulary) {
-    tokens[id] = {Kind::kOrdinary, SpellingToBytes(spelling).value_or(spelling)};
+    tokens[id] = {Kind::kOrdinary, decoded(spelling)};
   }
   for (const AddedToken& token : added) {
     tokens[token.id] = {token.special ? Kind::kSpecial : Kind::kAdded,
-                        token.special ? "" : token.content};
+                        token.special ? "" : decoded(token.content)};
   }
   return tokens;
 }
