@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -57,6 +58,28 @@ class BuildSink {
   virtual void OnProgress(const BuildProgress& progress) = 0;
   /// Exactly once and last, unless the sink has left.
   virtual void OnClosed(const absl::StatusOr<BuildResult>& result) = 0;
+};
+
+/// Where services hand in documents without knowing tensors. Thread-safe; nothing blocks.
+class Builds {
+ public:
+  /// Names one sink's part in a build.
+  struct Ticket {
+    std::shared_ptr<void> job;
+    uint64_t sink = 0;
+  };
+
+  virtual ~Builds() = default;
+
+  /// RESOURCE_EXHAUSTED when too many builds wait, UNAVAILABLE when closed; then the sink is never
+  /// called. `detach`: go on when all sinks have left.
+  virtual absl::StatusOr<Ticket> Ingest(IngestRequest request, bool detach,
+                                        std::shared_ptr<BuildSink> sink) = 0;
+  virtual absl::StatusOr<Ticket> BuildCaches(CacheBuildRequest request,
+                                             std::shared_ptr<BuildSink> sink) = 0;
+  /// The sink is called no more; a build that nobody waits for any more is stopped, unless it is
+  /// detached or publishing already.
+  virtual void Leave(const Ticket& ticket) = 0;
 };
 
 }  // namespace docmem::server

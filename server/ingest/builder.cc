@@ -52,7 +52,7 @@ absl::StatusOr<Builder::Ticket> Builder::Start(JobPtr job, bool detach,
 }
 
 void Builder::Leave(const Ticket& ticket) {
-  if (ticket.job) ticket.job->Leave(ticket.sink);
+  if (ticket.job) std::static_pointer_cast<BuildJob>(ticket.job)->Leave(ticket.sink);
 }
 
 void Builder::Finished(const std::string& name) {

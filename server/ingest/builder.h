@@ -42,27 +42,17 @@ struct BuilderParts {
 /// document run one after another; an equal one that runs is joined. Input that can't be ingested
 /// leaves no trace; a fault while building leaves the document FAILED with its reason.
 /// Thread-safe; nothing blocks.
-class Builder {
+class Builder : public Builds {
  public:
-  /// Names one sink's part in a build.
-  struct Ticket {
-    std::shared_ptr<BuildJob> job;
-    uint64_t sink = 0;
-  };
-
   Builder(BuilderParts parts, BuilderOptions options);
   /// Everything must have ended: see `EndAll`.
-  ~Builder();
+  ~Builder() override;
 
-  /// RESOURCE_EXHAUSTED when too many builds wait, UNAVAILABLE when closed; then the sink is never
-  /// called. `detach`: go on when all sinks have left.
   absl::StatusOr<Ticket> Ingest(IngestRequest request, bool detach,
-                                std::shared_ptr<BuildSink> sink);
-  absl::StatusOr<Ticket> BuildCaches(CacheBuildRequest request, std::shared_ptr<BuildSink> sink);
-
-  /// The sink is called no more; a build that nobody waits for any more is stopped, unless it is
-  /// detached or publishing already.
-  void Leave(const Ticket& ticket);
+                                std::shared_ptr<BuildSink> sink) override;
+  absl::StatusOr<Ticket> BuildCaches(CacheBuildRequest request,
+                                     std::shared_ptr<BuildSink> sink) override;
+  void Leave(const Ticket& ticket) override;
 
   void Close(absl::Status status);  ///< refuses new builds with `status`; open ones go on
   void Reopen();

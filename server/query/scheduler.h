@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "adapter_store/sync.h"
+#include "server/query/asker.h"
 #include "server/query/question.h"
 #include "server/query/resolver.h"
 #include "server/runtime/engine_loop.h"
@@ -60,18 +61,15 @@ struct QueueCounts {
 /// engine's next step on a running one.
 ///
 /// Thread-safe; nothing blocks. Sinks are called without a lock held.
-class Scheduler {
+class Scheduler : public Asker {
  public:
   Scheduler(SchedulerParts parts, SchedulerOptions options);
   /// Everything must have ended: see `Close`.
-  ~Scheduler();
+  ~Scheduler() override;
 
-  /// Admits a question. On failure (RESOURCE_EXHAUSTED: the queue is full; ALREADY_EXISTS: the
-  /// request id is live; UNAVAILABLE: closed) the sink is never called.
-  absl::Status Submit(Question question, std::shared_ptr<AnswerSink> sink);
-
-  /// Ends a live question with `status`. False when there is none (any more).
-  bool End(const std::string& principal, const std::string& request_id, absl::Status status);
+  absl::Status Submit(Question question, std::shared_ptr<AnswerSink> sink) override;
+  bool End(const std::string& principal, const std::string& request_id,
+           absl::Status status) override;
 
   /// Refuses new questions with `status`; open ones go on. `Reopen` undoes it.
   void Close(absl::Status status);

@@ -77,6 +77,15 @@ Memories::AcquireId Memories::Acquire(const store::DocumentKey& document,
       });
 }
 
+void Memories::Prefetch(const store::DocumentKey& document, const store::Cache& cache,
+                        const store::Adapter* adapter,
+                        absl::AnyInvocable<void(absl::Status)> done) {
+  Acquire(document, cache, adapter, store::WhenFull::kFail,
+          [done = std::move(done)](absl::StatusOr<LeasedMemories> memories) mutable {
+            done(memories.status());
+          });
+}
+
 bool Memories::IsLoaded(const store::DocumentKey& document, const store::Cache& cache) const {
   return loaded_.IsResident(KeyOf(document, cache));
 }

@@ -14,6 +14,7 @@
 #include "adapter_store/sync.h"
 #include "engine/engine.h"
 #include "server/runtime/executor.h"
+#include "server/runtime/residency.h"
 #include "server/telemetry/metrics.h"
 
 namespace docmem::server {
@@ -26,18 +27,11 @@ struct LeasedMemories {
   store::Tier adapter_tier = store::Tier::kDisk;
 };
 
-/// A loaded or loading item with its owner's names.
-struct ResidentMemory {
-  store::Resident resident;
-  store::DocumentKey document;
-  std::string id;  ///< cache id or adapter hash
-};
-
 /// The bridge between stored files and loaded tensors: caches and adapters in the device tier.
 /// A file is read once into one buffer that the tensors alias, so an item's bytes are its file's.
 /// A damaged file is quarantined and `kDataLoss`; a cache of another model is refused.
 /// Thread-safe; nothing blocks on a load.
-class Memories {
+class Memories : public Residency {
  public:
   using AcquireId = store::AcquireId;
   using Done = absl::AnyInvocable<void(absl::StatusOr<LeasedMemories>)>;
@@ -52,20 +46,17 @@ class Memories {
                     const store::Adapter* adapter, store::WhenFull when_full, Done done);
   void Cancel(AcquireId id) { loaded_.Cancel(id); }
 
-  bool IsLoaded(const store::DocumentKey& document, const store::Cache& cache) const;
-  bool IsLoaded(const store::Adapter& adapter) const;
-
-  /// Makes the pins of a document what its row says: default cache and current adapter (null: none)
-  /// while it is pinned, else nothing. Doesn't load.
-  void SetPins(const store::Document& document, const store::Adapter* current);
-  /// After a deletion or replacement: nobody finds these again, their bytes go with the last lease.
-  void Forget(const store::DocumentKey& document, const store::Cache& cache);
-  void Forget(const store::Adapter& adapter);
-  void ForgetPins(const store::DocumentKey& document);
-
-  std::vector<ResidentMemory> Residents() const;
-  store::ResidentStats Stats() const { return loaded_.Stats(); }
-  uint64_t budget_bytes() const { return loaded_.Stats().budget_bytes; }
+  void SetPins(const store::Document& document, const store::Adapter* current) override;
+  void Forget(const store::DocumentKey& document, const store::Cache& cache) override;
+  void Forget(const store::Adapter& adapter) override;
+  void ForgetPins(const store::DocumentKey& document) override;
+  void Prefetch(const store::DocumentKey& document, const store::Cache& cache,
+                const store::Adapter* adapter,
+                absl::AnyInvocable<void(absl::Status)> done) override;
+  bool IsLoaded(const store::DocumentKey& document, const store::Cache& cache) const override;
+  bool IsLoaded(const store::Adapter& adapter) const override;
+  std::vector<ResidentMemory> Residents() const override;
+  store::ResidentStats Stats() const override { return loaded_.Stats(); }
 
  private:
   struct Loaded {
