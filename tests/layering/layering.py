@@ -23,8 +23,8 @@ FOLDERS = {
 PARTS = {
     "engine": ["formats", "text", "model", "compression", "sampling", "artifacts", ""],
     "adapter_store": ["base", "files", "registry", "resident", ""],
-    "server": ["errors", "telemetry", "runtime", "ingest", "query", "jobs", "services",
-               "interceptors", ""],
+    "server": ["errors", "telemetry", "runtime", "ingest", "query", "jobs", "interceptors",
+               "services", ""],
 }
 NAMED_FILES = {
     "adapter_store": {

@@ -1,0 +1,216 @@
+#include "server/config_settings.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+
+namespace docmem::server {
+namespace {
+
+using Check = std::function<absl::Status(const std::string&)>;
+
+std::string Quote(const std::string& text) {
+  return absl::StrCat("\"", absl::StrReplaceAll(text, {{"\\", "\\\\"}, {"\"", "\\\""}}), "\"");
+}
+
+Setting Text(const char* key, std::string ServerOptions::*member, const char* placeholder,
+             const char* help, Check check = {}) {
+  return {.key = key,
+          .kind = SettingKind::kText,
+          .placeholder = placeholder,
+          .help = help,
+          .assign =
+              [member, check = std::move(check)](ServerOptions& options, const std::string& text) {
+                absl::Status status = check ? check(text) : absl::OkStatus();
+                if (status.ok()) options.*member = text;
+                return status;
+              },
+          .value = [member](const ServerOptions& options) { return Quote(options.*member); }};
+}
+
+struct Range {
+  uint32_t least;
+  uint32_t most;
+};
+
+Setting Number(const char* key, uint32_t ServerOptions::*member, Range range, const char* help) {
+  return {.key = key,
+          .kind = SettingKind::kNumber,
+          .placeholder = "N",
+          .help = help,
+          .assign =
+              [member, range](ServerOptions& options, const std::string& text) {
+                uint32_t number = 0;
+                if (!absl::SimpleAtoi(text, &number) || number < range.least ||
+                    number > range.most) {
+                  return absl::InvalidArgumentError(absl::StrCat(
+                      "must be a whole number from ", range.least, " to ", range.most));
+                }
+                options.*member = number;
+                return absl::OkStatus();
+              },
+          .value = [member](const ServerOptions& options) {
+            return absl::StrCat(options.*member);
+          }};
+}
+
+Setting Size(const char* key, uint64_t ServerOptions::*member, const char* help) {
+  return {.key = key,
+          .kind = SettingKind::kSize,
+          .placeholder = "BYTES",
+          .help = help,
+          .assign =
+              [member](ServerOptions& options, const std::string& text) {
+                const absl::StatusOr<uint64_t> size = ParseSize(text);
+                if (size.ok()) options.*member = *size;
+                return size.status();
+              },
+          .value = [member](const ServerOptions& options) {
+            return absl::StrCat(options.*member);
+          }};
+}
+
+Setting Flag(const char* key, bool ServerOptions::*member, const char* help) {
+  return {.key = key,
+          .kind = SettingKind::kFlag,
+          .help = help,
+          .assign =
+              [member](ServerOptions& options, const std::string& text) {
+                if (!absl::SimpleAtob(text, &(options.*member))) {
+                  return absl::InvalidArgumentError("must be true or false");
+                }
+                return absl::OkStatus();
+              },
+          .value = [member](const ServerOptions& options) {
+            return std::string(options.*member ? "true" : "false");
+          }};
+}
+
+Setting Level(const char* key, const char* help) {
+  constexpr const char* kNames[] = {"debug", "info", "warning", "error"};
+  return {.key = key,
+          .kind = SettingKind::kText,
+          .placeholder = "LEVEL",
+          .help = help,
+          .assign =
+              [](ServerOptions& options, const std::string& text) {
+                if (ParseLogLevel(text, &options.log_level)) return absl::OkStatus();
+                return absl::InvalidArgumentError("must be debug, info, warning or error");
+              },
+          .value = [kNames](const ServerOptions& options) {
+            return Quote(kNames[static_cast<int>(options.log_level)]);
+          }};
+}
+
+absl::Status CheckAddress(const std::string& text) {
+  std::string host;
+  int port = 0;
+  if (SplitAddress(text, &host, &port)) return absl::OkStatus();
+  return absl::InvalidArgumentError("must be HOST:PORT, such as 127.0.0.1:7600");
+}
+
+absl::Status CheckDevice(const std::string& text) {
+  const std::string number = text.rfind("cuda:", 0) == 0 ? text.substr(5) : "";
+  uint32_t index = 0;
+  if (text == "cpu" || absl::SimpleAtoi(number, &index)) return absl::OkStatus();
+  return absl::InvalidArgumentError("must be cpu or cuda:N");
+}
+
+absl::Status CheckDtype(const std::string& text) {
+  if (text == "auto" || text == "float32" || text == "bfloat16") return absl::OkStatus();
+  return absl::InvalidArgumentError("must be auto, float32 or bfloat16");
+}
+
+bool IsLoopback(const std::string& host) {
+  return host == "localhost" || host == "::1" || host.rfind("127.", 0) == 0;
+}
+
+}  // namespace
+
+std::string Setting::flag() const { return "--" + absl::StrReplaceAll(key, {{"_", "-"}}); }
+
+std::string Setting::variable() const {
+  std::string name = "DOCMEM_" + key;
+  std::transform(name.begin(), name.end(), name.begin(), ::toupper);
+  return name;
+}
+
+std::vector<Setting> AllSettings() {
+  using O = ServerOptions;
+  constexpr uint32_t kMany = 1'000'000;
+  return {
+      Text("model", &O::model, "DIR", "Folder of the model; required"),
+      Text("data", &O::data, "DIR", "Folder for documents, caches and adapters; required"),
+      Text("listen", &O::listen, "HOST:PORT", "Address of the API; port 0: any free one",
+           CheckAddress),
+      Text("health_listen", &O::health_listen, "HOST:PORT",
+           "Address of the health service; plain, without authentication", CheckAddress),
+      Text("metrics_listen", &O::metrics_listen, "HOST:PORT",
+           "Address of /metrics; plain, without authentication", CheckAddress),
+      Text("device", &O::device, "DEVICE", "cpu or cuda:N", CheckDevice),
+      Text("dtype", &O::dtype, "DTYPE",
+           "Compute type: float32, bfloat16, or auto: settled at the data folder's first start",
+           CheckDtype),
+      Text("prompt_format", &O::prompt_format, "NAME|FILE",
+           "chatml, llama3, plain or a JSON file; default: from the model's own template"),
+      Number("threads", &O::threads, {0, 1024}, "Threads for tensors; 0: all cores"),
+      Size("device_budget", &O::device_budget_bytes,
+           "For loaded caches and adapters, such as 512MiB"),
+      Size("disk_budget", &O::disk_budget_bytes, "For all stored files; 0: no limit"),
+      Number("max_queue", &O::max_queue, {1, kMany}, "Questions that may wait"),
+      Number("max_sequences", &O::max_sequences, {1, 4096}, "Questions decoded together"),
+      Number("max_batch_tokens", &O::max_batch_tokens, {1, 65536},
+             "Token rows of one engine step; longer questions take several"),
+      Number("question_reserve", &O::question_reserve, {1, kMany},
+             "Positions that ingestion leaves for question and answer"),
+      Number("max_adapter_rank", &O::max_adapter_rank, {1, 4096}, "Highest rank of an adapter"),
+      Number("drain_seconds", &O::drain_seconds, {0, 86400},
+             "For open requests to end after SIGTERM"),
+      Number("watchdog_seconds", &O::watchdog_seconds, {1, 86400},
+             "Longest step of the engine before liveness fails"),
+      Level("log_level", "debug, info, warning or error"),
+      Flag("insecure", &O::insecure, "Allow plain text on another address than loopback"),
+      Flag("no_auth", &O::no_auth, "Allow callers without credentials on such an address"),
+      Text("addresses_file", &O::addresses_file, "FILE",
+           "Write the bound addresses there, as JSON"),
+  };
+}
+
+absl::Status CheckTogether(const ServerOptions& options) {
+  for (const auto& [key, value] : {std::pair("--model", options.model), {"--data", options.data}}) {
+    if (value.empty()) return absl::InvalidArgumentError(absl::StrCat(key, " is required"));
+  }
+  std::string host;
+  int port = 0;
+  SplitAddress(options.listen, &host, &port);
+  if (!IsLoopback(host) && !(options.insecure && options.no_auth)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--listen ", options.listen,
+        " isn't loopback: callers there would need neither encryption nor credentials. Give "
+        "--insecure --no-auth if the network itself keeps others out"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<uint64_t> ParseSize(const std::string& text) {
+  constexpr std::pair<const char*, uint64_t> kUnits[] = {
+      {"KiB", uint64_t{1} << 10}, {"MiB", uint64_t{1} << 20}, {"GiB", uint64_t{1} << 30},
+      {"TiB", uint64_t{1} << 40}, {"kB", 1000},               {"MB", 1'000'000},
+      {"GB", 1'000'000'000},      {"TB", 1'000'000'000'000},  {"", 1}};
+  const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  uint64_t number = 0;
+  if (absl::SimpleAtoi(text.substr(0, digits), &number)) {
+    for (const auto& [unit, factor] : kUnits) {
+      if (text.substr(digits) != unit) continue;
+      if (number > std::numeric_limits<uint64_t>::max() / factor) break;
+      return number * factor;
+    }
+  }
+  return absl::InvalidArgumentError("must be a size such as 512MiB, 2GiB or a number of bytes");
+}
+
+}  // namespace docmem::server
