@@ -68,7 +68,7 @@ def fixed_sketch(sketch: torch.Tensor):
 
 
 def kept_count(length: int, head: int, ppm: int) -> int:
-    """engine.md section 3: head + (S - head) * (10^6 - ppm) div 10^6."""
+    """DocMem's count of kept tokens per KV head: head + (S - head) * (10^6 - ppm) div 10^6."""
     return head + (length - head) * (1_000_000 - ppm) // 1_000_000
 
 

@@ -7,7 +7,7 @@ import torch
 
 from common import MODELS, load_model, path, random_ids, save_json, save_tensors
 
-NAMES = ["tiny-llama", "tiny-llama-rope3", "tiny-qwen3"]
+NAMES = ["tiny-llama", "tiny-llama-rope3", "tiny-qwen3", "tiny-llama-bias"]
 FAR_STARTS = [10, 9000, 60000]
 COS_POSITIONS = [0, 1, 10, 255, 4097, 9000, 60000, 100000]
 

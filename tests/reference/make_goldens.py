@@ -9,7 +9,10 @@ import importlib
 
 from common import set_up_torch
 
-GROUPS = ["tiny_models", "logits", "adapters", "compression", "answers", "score", "token_ids"]
+GROUPS = [
+    "tiny_models", "logits", "adapters", "compression", "answers", "score", "token_ids", "philox",
+    "smollm2", "prompt_formats",
+]
 
 
 def main() -> None:

@@ -46,43 +46,60 @@ QWEN3 = {
 }
 
 
+BIAS = {
+    **BASE_CONFIG, "architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 128,
+    "hidden_size": 32, "intermediate_size": 48, "attention_bias": True, "mlp_bias": True, "rms_norm_eps": 1e-5,
+    "rope_parameters": {
+        "rope_theta": 10000.0, "rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768,
+    },
+    "tie_word_embeddings": False, "dtype": "bfloat16", "bos_token_id": 1, "eos_token_id": 2,
+}
+
+
 def weights(config: dict, seed: int, dtype: torch.dtype) -> dict[str, torch.Tensor]:
     """All parameters under their Hugging Face names; matrices are [out, in]."""
     source = generator(seed)
-    dim = config.get("head_dim", HIDDEN // HEADS)
+    hidden, intermediate = config["hidden_size"], config["intermediate_size"]
+    dim = config.get("head_dim", hidden // HEADS)
 
     def matrix(rows: int, columns: int, gain: float = 1.0) -> torch.Tensor:
         return torch.randn(rows, columns, generator=source) * (gain / math.sqrt(columns))
 
     def key_matrix() -> torch.Tensor:
         """Orthogonal columns per KV head where D = hidden: keeps the scorer's Gram well conditioned."""
-        if dim != HIDDEN:
-            return matrix(KV_HEADS * dim, HIDDEN, 1.3)
-        return 1.3 * torch.cat([torch.linalg.qr(matrix(dim, HIDDEN)).Q for _ in range(KV_HEADS)])
+        if dim != hidden:
+            return matrix(KV_HEADS * dim, hidden, 1.3)
+        return 1.3 * torch.cat([torch.linalg.qr(matrix(dim, hidden)).Q for _ in range(KV_HEADS)])
+
+    def biases(prefix: str, made: dict) -> dict[str, torch.Tensor]:
+        names = [n for n in made if n.startswith(prefix) and n.endswith("_proj.weight")]
+        return {n.replace(".weight", ".bias"): 0.5 * torch.randn(made[n].shape[0], generator=source) for n in names}
 
     def norm(size: int) -> torch.Tensor:
         return 1 + 0.2 * torch.randn(size, generator=source)
 
-    result = {"model.embed_tokens.weight": matrix(config["vocab_size"], HIDDEN, 3.0)}
+    result = {"model.embed_tokens.weight": matrix(config["vocab_size"], hidden, 3.0)}
     for layer in range(LAYERS):
         prefix = f"model.layers.{layer}."
         result |= {
-            prefix + "self_attn.q_proj.weight": matrix(HEADS * dim, HIDDEN, 1.3),
+            prefix + "self_attn.q_proj.weight": matrix(HEADS * dim, hidden, 1.3),
             prefix + "self_attn.k_proj.weight": key_matrix(),
-            prefix + "self_attn.v_proj.weight": matrix(KV_HEADS * dim, HIDDEN, 1.3),
-            prefix + "self_attn.o_proj.weight": matrix(HIDDEN, HEADS * dim, 1.3),
-            prefix + "mlp.gate_proj.weight": matrix(INTERMEDIATE, HIDDEN, 1.2),
-            prefix + "mlp.up_proj.weight": matrix(INTERMEDIATE, HIDDEN, 1.2),
-            prefix + "mlp.down_proj.weight": matrix(HIDDEN, INTERMEDIATE, 1.2),
-            prefix + "input_layernorm.weight": norm(HIDDEN),
-            prefix + "post_attention_layernorm.weight": norm(HIDDEN),
+            prefix + "self_attn.v_proj.weight": matrix(KV_HEADS * dim, hidden, 1.3),
+            prefix + "self_attn.o_proj.weight": matrix(hidden, HEADS * dim, 1.3),
+            prefix + "mlp.gate_proj.weight": matrix(intermediate, hidden, 1.2),
+            prefix + "mlp.up_proj.weight": matrix(intermediate, hidden, 1.2),
+            prefix + "mlp.down_proj.weight": matrix(hidden, intermediate, 1.2),
+            prefix + "input_layernorm.weight": norm(hidden),
+            prefix + "post_attention_layernorm.weight": norm(hidden),
         }
         if config["model_type"] == "qwen3":
             result[prefix + "self_attn.q_norm.weight"] = norm(dim)
             result[prefix + "self_attn.k_norm.weight"] = norm(dim)
-    result["model.norm.weight"] = norm(HIDDEN)
+        if config.get("mlp_bias"):
+            result |= biases(prefix, result)
+    result["model.norm.weight"] = norm(hidden)
     if not config["tie_word_embeddings"]:
-        result["lm_head.weight"] = matrix(config["vocab_size"], HIDDEN, 3.0)
+        result["lm_head.weight"] = matrix(config["vocab_size"], hidden, 3.0)
     return {name: tensor.to(dtype).contiguous() for name, tensor in result.items()}
 
 
@@ -103,7 +120,7 @@ def write_weights(folder, tensors: dict[str, torch.Tensor], shards: int) -> None
               {"metadata": {"total_size": size}, "weight_map": weight_map})
 
 
-def write_model(name: str, config: dict, seed: int, dialect: str, dtype: torch.dtype, shards: int = 1):
+def write_model(name: str, config: dict, seed: int, dialect: str | None, dtype: torch.dtype, shards: int = 1):
     folder = MODELS / name
     folder.mkdir(parents=True, exist_ok=True)
     save_json(folder / "config.json", config)
@@ -113,10 +130,12 @@ def write_model(name: str, config: dict, seed: int, dialect: str, dtype: torch.d
         "eos_token_id": [eos, 0] if name == "tiny-llama" else eos,
     })
     write_weights(folder, weights(config, seed, dtype), shards)
-    tiny_tokenizer.write(folder, dialect, config["vocab_size"], config["max_position_embeddings"])
+    if dialect:
+        tiny_tokenizer.write(folder, dialect, config["vocab_size"], config["max_position_embeddings"])
 
 
 def make() -> None:
     write_model("tiny-llama", LLAMA, 11, "chatml", torch.float32)
     write_model("tiny-llama-rope3", LLAMA_ROPE3, 12, "llama3", torch.float32, shards=2)
     write_model("tiny-qwen3", QWEN3, 13, "qwen3", torch.bfloat16)
+    write_model("tiny-llama-bias", BIAS, 14, None, torch.bfloat16)
