@@ -26,7 +26,7 @@ class Adapter {
  public:
   Adapter(std::string content_hash, LoraWeights weights);
 
-  /// SHA-256 that names the adapter, see `PackAdapter`.
+  /// SHA-256 that names the adapter, see `PackedAdapter`.
   const std::string& content_hash() const { return content_hash_; }
   const LoraWeights& weights() const { return weights_; }
   uint64_t bytes() const { return bytes_; }

@@ -1,10 +1,7 @@
 #include "engine/artifacts/cache_identity.h"
 
-#include <algorithm>
 #include <array>
 #include <bit>
-#include <charconv>
-#include <string_view>
 #include <utility>
 
 #include "engine/artifacts/number_text.h"
@@ -39,7 +36,7 @@ int64_t Integer(const MetadataMap& fields, const char* name, int64_t min, int64_
   const std::string& text = Text(fields, name);
   const auto value = ParseInteger(text);
   if (!value || *value < min || *value > max) {
-    ThrowDataLoss(name, "\"" + text.substr(0, 40) + "\" isn't a number from " +
+    ThrowDataLoss(name, text.substr(0, 40) + " isn't a number from " +
                             std::to_string(min) + " to " + std::to_string(max));
   }
   return *value;

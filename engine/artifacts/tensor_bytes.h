@@ -14,7 +14,7 @@ namespace docmem::engine {
 /// Throws `kInternal` for element types that our files don't hold.
 DType FileDType(at::ScalarType type);
 
-/// Nothing that we read has another element type: throws `kInvalidArgument` with `name` as field.
+/// Throws `kInvalidArgument` with `name` as the field for element types that we never read.
 at::ScalarType TensorDType(DType dtype, const std::string& name);
 
 /// The bytes of a contiguous CPU tensor; valid while it lives.
