@@ -1,0 +1,50 @@
+#include "server/services/query_service.h"
+
+#include "server/errors/error.h"
+#include "server/services/ask_stream.h"
+#include "server/services/messages.h"
+#include "server/services/score_call.h"
+#include "server/services/unary.h"
+
+namespace docmem::server {
+
+grpc::ServerWriteReactor<v1::AskResponse>* QueryService::Ask(grpc::CallbackServerContext* context,
+                                                             const v1::AskRequest* request) {
+  return AskStream::Start(services_, asker_, context, request);
+}
+
+grpc::ServerUnaryReactor* QueryService::Score(grpc::CallbackServerContext* context,
+                                              const v1::ScoreRequest* request,
+                                              v1::ScoreResponse* response) {
+  return ScoreCall::Start(services_, asker_, context, request, response);
+}
+
+grpc::ServerUnaryReactor* QueryService::Abort(grpc::CallbackServerContext* context,
+                                              const v1::AbortRequest* request,
+                                              v1::AbortResponse* response) {
+  return RunUnary(services_, method::kAbort, context, [=, this](const Call& call) {
+    if (absl::Status status = CheckId("request_id", request->request_id()); !status.ok()) {
+      return status;
+    }
+    const bool own = request->principal().empty() || request->principal() == call.principal().name;
+    if (!own && call.principal().role != Role::kAdmin) {
+      return Error(absl::StatusCode::kPermissionDenied, reason::kNotPermitted,
+                   "only the role admin may end another principal's requests",
+                   {{"field", "principal"}});
+    }
+    const std::string& principal = own ? call.principal().name : request->principal();
+    response->set_found((*asker_)->End(
+        principal, request->request_id(),
+        Error(absl::StatusCode::kCancelled, reason::kAbortedByClient, "aborted by the client")));
+    return absl::OkStatus();
+  });
+}
+
+grpc::ServerUnaryReactor* QueryService::Route(grpc::CallbackServerContext* context,
+                                              const v1::RouteRequest* /*request*/,
+                                              v1::RouteResponse* /*response*/) {
+  return RunUnary(services_, method::kRoute, context,
+                  [](const Call&) { return NotImplemented("Route"); });
+}
+
+}  // namespace docmem::server

@@ -1,0 +1,235 @@
+#include "server/services/question_messages.h"
+
+#include <algorithm>
+#include <random>
+
+#include "absl/strings/str_cat.h"
+#include "server/errors/error.h"
+#include "server/errors/from_exception.h"
+#include "server/services/messages.h"
+
+namespace docmem::server {
+namespace {
+
+constexpr size_t kMaxQuestionBytes = 65536;
+constexpr size_t kMaxInstructionBytes = 8192;
+constexpr int kMaxTurns = 64;
+constexpr int kMaxStopStrings = 8;
+constexpr size_t kMaxStopBytes = 128;
+constexpr uint32_t kDefaultMaxTokens = 256;
+
+uint64_t Random64() {
+  std::random_device device;
+  return (static_cast<uint64_t>(device()) << 32) | device();
+}
+
+absl::Status ReadMemory(const v1::MemorySelection& memory, Question* question) {
+  absl::StatusOr<std::string> collection =
+      CollectionName("memory.collection", memory.collection());
+  if (!collection.ok()) return collection.status();
+  if (memory.document().empty()) return NotImplemented("a question without a document");
+  if (absl::Status status = CheckId("memory.document", memory.document()); !status.ok()) {
+    return status;
+  }
+  question->document = {*std::move(collection), memory.document()};
+
+  question->mode = FromMessage(memory.mode());
+  if (!question->mode && memory.mode() != v1::MODE_UNSPECIFIED) {
+    return InvalidField("memory.mode", absl::StrCat("unknown value ", memory.mode()));
+  }
+  question->scope = FromMessage(memory.adapter_scope());
+  if (!question->scope && memory.adapter_scope() != v1::ADAPTER_SCOPE_UNSPECIFIED) {
+    return InvalidField("memory.adapter_scope",
+                        absl::StrCat("unknown value ", memory.adapter_scope()));
+  }
+  question->profile = FromMessage(memory.profile());
+  if (!question->profile && memory.profile() != v1::PROFILE_UNSPECIFIED) {
+    return InvalidField("memory.profile", absl::StrCat("unknown value ", memory.profile()));
+  }
+  if (memory.has_ratio_ppm()) {
+    if (memory.ratio_ppm() > engine::kRatioOnePpm) {
+      return InvalidField("memory.ratio_ppm",
+                          absl::StrCat(memory.ratio_ppm(), " is above 1000000"));
+    }
+    question->ratio_ppm = memory.ratio_ppm();
+  } else if (question->profile || memory.build_if_missing()) {
+    return InvalidField(question->profile ? "memory.profile" : "memory.build_if_missing",
+                        "goes with memory.ratio_ppm only");
+  }
+  if (memory.has_cache_id()) {
+    if (absl::Status status = CheckId("memory.cache_id", memory.cache_id()); !status.ok()) {
+      return status;
+    }
+    question->cache_id = memory.cache_id();
+  }
+  question->build_if_missing = memory.build_if_missing();
+  question->adapter_version = memory.adapter_version();
+  question->allow_adapter_mismatch = memory.allow_adapter_mismatch();
+  return absl::OkStatus();
+}
+
+absl::Status ReadPrompt(const v1::Prompt& prompt, Question* question) {
+  absl::Status status = CheckText("prompt.question", prompt.question(), 1, kMaxQuestionBytes);
+  status.Update(CheckText("prompt.instruction", prompt.instruction(), 0, kMaxInstructionBytes));
+  if (prompt.history_size() > kMaxTurns) {
+    status.Update(InvalidField("prompt.history",
+                               absl::StrCat("has ", prompt.history_size(), " turns, at most ",
+                                            kMaxTurns, " are allowed")));
+  }
+  for (const v1::Turn& turn : prompt.history()) {
+    status.Update(CheckText("prompt.history.question", turn.question(), 1, kMaxQuestionBytes));
+    status.Update(CheckText("prompt.history.answer", turn.answer(), 0, kMaxQuestionBytes));
+    question->history.push_back({turn.question(), turn.answer()});
+  }
+  question->question = prompt.question();
+  question->instruction = prompt.instruction();
+  return status;
+}
+
+absl::Status ReadSampling(const v1::AskRequest& request, Question* question) {
+  const v1::Sampling& sampling = request.sampling();
+  question->max_tokens = request.max_tokens() == 0 ? kDefaultMaxTokens : request.max_tokens();
+  question->sampling.temperature = sampling.temperature();
+  question->sampling.top_p = sampling.top_p() == 0.0 ? 1.0 : sampling.top_p();
+  question->sampling.top_k = sampling.top_k();
+  question->sampling.seed = sampling.has_seed() ? sampling.seed() : Random64();
+  const auto valid = CatchEngine([&] {
+    engine::ValidateSampling(question->sampling);
+    return true;
+  });
+  if (!valid.ok()) return valid.status();
+  if (request.stop_size() > kMaxStopStrings) {
+    return InvalidField("stop", absl::StrCat("at most ", kMaxStopStrings, " are allowed"));
+  }
+  for (const std::string& stop : request.stop()) {
+    if (absl::Status status = CheckText("stop", stop, 1, kMaxStopBytes); !status.ok()) {
+      return status;
+    }
+    question->stop.push_back(stop);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadRequestId(const std::string& request_id, Question* question) {
+  if (request_id.empty()) {
+    question->request_id = absl::StrCat(absl::Hex(Random64(), absl::kZeroPad16),
+                                        absl::Hex(Random64(), absl::kZeroPad16));
+    return absl::OkStatus();
+  }
+  question->request_id = request_id;
+  return CheckId("request_id", request_id);
+}
+
+}  // namespace
+
+absl::StatusOr<Question> ToQuestion(const v1::AskRequest& request, const std::string& principal,
+                                    absl::Time deadline) {
+  Question question;
+  question.principal = principal;
+  question.deadline = deadline;
+  absl::Status status = ReadMemory(request.memory(), &question);
+  status.Update(ReadPrompt(request.prompt(), &question));
+  status.Update(ReadSampling(request, &question));
+  status.Update(ReadRequestId(request.request_id(), &question));
+  if (!status.ok()) return status;
+  return question;
+}
+
+absl::StatusOr<Question> ToQuestion(const v1::ScoreRequest& request,
+                                    const std::string& principal, absl::Time deadline) {
+  Question question;
+  question.principal = principal;
+  question.deadline = deadline;
+  absl::Status status = ReadMemory(request.memory(), &question);
+  status.Update(ReadPrompt(request.prompt(), &question));
+  status.Update(CheckText("answer", request.answer(), 1, kMaxQuestionBytes));
+  status.Update(ReadRequestId(request.request_id(), &question));
+  if (!status.ok()) return status;
+  question.answer_to_score = request.answer();
+  return question;
+}
+
+v1::Started ToMessage(const AnswerStarted& started) {
+  v1::Started message;
+  message.set_request_id(started.request_id);
+  message.set_collection(started.document.collection);
+  message.set_document(started.document.id);
+  message.set_cache_id(started.cache_id);
+  message.set_ratio_ppm(started.ratio_ppm);
+  message.set_mode(ToMessage(started.mode));
+  message.set_adapter_version(started.adapter_version);
+  message.set_adapter_hash(started.adapter_hash);
+  message.set_cache_tier(ToMessage(started.cache_tier));
+  if (started.adapter_version != 0) message.set_adapter_tier(ToMessage(started.adapter_tier));
+  *message.mutable_deadline() = ToMessage(started.deadline);
+  return message;
+}
+
+v1::Progress ToMessage(const AnswerProgress& progress) {
+  v1::Progress message;
+  switch (progress.phase) {
+    case AnswerProgress::Phase::kQueued:
+      message.set_phase(v1::Progress::PHASE_QUEUED);
+      break;
+    case AnswerProgress::Phase::kLoading:
+      message.set_phase(v1::Progress::PHASE_LOADING);
+      break;
+    case AnswerProgress::Phase::kBuildingCache:
+      message.set_phase(v1::Progress::PHASE_BUILDING_CACHE);
+      break;
+  }
+  message.set_queue_position(progress.queue_position);
+  message.set_elapsed_seconds(absl::ToDoubleSeconds(progress.elapsed));
+  return message;
+}
+
+void AppendLogProbabilities(const AnswerDelta& delta,
+                            google::protobuf::RepeatedPtrField<v1::TokenLogProbability>* out) {
+  for (size_t i = 0; i < delta.token_ids.size(); ++i) {
+    v1::TokenLogProbability* const token = out->Add();
+    token->set_token_id(static_cast<uint32_t>(delta.token_ids[i]));
+    token->set_log_probability(delta.logprobs[i]);
+  }
+}
+
+v1::Delta ToMessage(const AnswerDelta& delta, bool log_probabilities) {
+  v1::Delta message;
+  message.set_text(delta.text);
+  message.set_tokens(static_cast<uint32_t>(delta.token_ids.size()));
+  if (log_probabilities) AppendLogProbabilities(delta, message.mutable_log_probabilities());
+  return message;
+}
+
+v1::QuerySeconds SecondsOf(const AnswerFinished& finished) {
+  v1::QuerySeconds seconds;
+  seconds.set_queue(absl::ToDoubleSeconds(finished.queue));
+  seconds.set_load(absl::ToDoubleSeconds(finished.load));
+  seconds.set_prefill(absl::ToDoubleSeconds(finished.prefill));
+  seconds.set_decode(absl::ToDoubleSeconds(finished.decode));
+  return seconds;
+}
+
+v1::Finished ToMessage(const AnswerFinished& finished) {
+  v1::Finished message;
+  switch (finished.reason) {
+    case AnswerFinished::Reason::kEndOfTurn:
+    case AnswerFinished::Reason::kScored:
+      message.set_reason(v1::Finished::REASON_END_OF_TURN);
+      break;
+    case AnswerFinished::Reason::kStopString:
+      message.set_reason(v1::Finished::REASON_STOP_STRING);
+      break;
+    case AnswerFinished::Reason::kLength:
+      message.set_reason(v1::Finished::REASON_LENGTH);
+      break;
+  }
+  message.set_prompt_tokens(finished.prompt_tokens);
+  message.set_answer_tokens(finished.answer_tokens);
+  message.set_document_tokens_prefilled(finished.document_tokens_prefilled);
+  message.set_dropped_bytes(finished.dropped_bytes);
+  *message.mutable_seconds() = SecondsOf(finished);
+  message.set_first_token_seconds(absl::ToDoubleSeconds(finished.first_token));
+  return message;
+}
+
+}  // namespace docmem::server
