@@ -1,0 +1,75 @@
+#include "server/services/validate.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "server/errors/error.h"
+
+namespace docmem::server {
+
+absl::Status CheckId(const std::string& field, const std::string& id) {
+  constexpr size_t kMaxIdBytes = 128;
+  const bool fits = !id.empty() && id.size() <= kMaxIdBytes && id.front() != '.' &&
+                    std::all_of(id.begin(), id.end(), [](unsigned char c) {
+                      return absl::ascii_isalnum(c) || c == '.' || c == '_' || c == '-';
+                    });
+  if (fits) return absl::OkStatus();
+  return InvalidField(field, id.empty() ? "is required"
+                                        : "must be 1 to 128 of A-Z a-z 0-9 . _ - and not start "
+                                          "with a dot");
+}
+
+absl::StatusOr<std::string> CheckCollection(const std::string& collection) {
+  if (collection.empty()) return std::string(kDefaultCollection);
+  if (absl::Status status = CheckId("collection", collection); !status.ok()) return status;
+  return collection;
+}
+
+absl::StatusOr<store::DocumentKey> CheckKey(const std::string& collection,
+                                            const std::string& document) {
+  absl::StatusOr<std::string> name = CheckCollection(collection);
+  if (!name.ok()) return name.status();
+  if (absl::Status status = CheckId("document", document); !status.ok()) return status;
+  return store::DocumentKey{*std::move(name), document};
+}
+
+absl::Status CheckLength(const std::string& field, const std::string& text, size_t max_bytes) {
+  if (text.size() <= max_bytes) return absl::OkStatus();
+  return InvalidField(field,
+                      absl::StrCat("has ", text.size(), " bytes; at most ", max_bytes,
+                                   " are allowed"),
+                      reason::kLimitExceeded);
+}
+
+absl::Status CheckRatio(const std::string& field, uint32_t ratio_ppm) {
+  if (ratio_ppm <= 1'000'000) return absl::OkStatus();
+  return InvalidField(field, absl::StrCat("is ", ratio_ppm, "; it must be 0 to 1000000"));
+}
+
+absl::StatusOr<store::PageRequest> CheckPage(uint32_t page_size, const std::string& page_token) {
+  constexpr uint32_t kMaxPage = 1000;
+  if (page_size > kMaxPage) {
+    return InvalidField("page_size", absl::StrCat("is ", page_size, "; at most 1000"));
+  }
+  store::PageRequest page;
+  if (page_size != 0) page.size = page_size;
+  page.token = page_token;
+  return page;
+}
+
+absl::Status CheckLabels(const std::string& field, const store::Labels& labels) {
+  if (labels.size() > kMaxLabels) {
+    return InvalidField(field, absl::StrCat("has ", labels.size(), " entries; at most 32"),
+                        reason::kLimitExceeded);
+  }
+  for (const auto& [key, value] : labels) {
+    if (absl::Status status = CheckId(field + " key", key); !status.ok()) return status;
+    absl::Status status = CheckLength(field + " value", value, kMaxLabelBytes);
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace docmem::server
