@@ -2,9 +2,9 @@
 
 #include "server/errors/error.h"
 #include "server/services/ask_stream.h"
-#include "server/services/messages.h"
 #include "server/services/score_call.h"
 #include "server/services/unary.h"
+#include "server/services/validate.h"
 
 namespace docmem::server {
 

@@ -7,11 +7,11 @@
 #include "server/errors/error.h"
 #include "server/errors/from_exception.h"
 #include "server/services/messages.h"
+#include "server/services/validate.h"
 
 namespace docmem::server {
 namespace {
 
-constexpr size_t kMaxQuestionBytes = 65536;
 constexpr size_t kMaxInstructionBytes = 8192;
 constexpr int kMaxTurns = 64;
 constexpr int kMaxStopStrings = 8;
@@ -24,14 +24,14 @@ uint64_t Random64() {
 }
 
 absl::Status ReadMemory(const v1::MemorySelection& memory, Question* question) {
-  absl::StatusOr<std::string> collection =
-      CollectionName("memory.collection", memory.collection());
-  if (!collection.ok()) return collection.status();
+  const std::string& collection =
+      memory.collection().empty() ? kDefaultCollection : memory.collection();
+  absl::Status status = CheckId("memory.collection", collection);
+  if (!status.ok()) return status;
   if (memory.document().empty()) return NotImplemented("a question without a document");
-  if (absl::Status status = CheckId("memory.document", memory.document()); !status.ok()) {
-    return status;
-  }
-  question->document = {*std::move(collection), memory.document()};
+  status = CheckId("memory.document", memory.document());
+  if (!status.ok()) return status;
+  question->document = {collection, memory.document()};
 
   question->mode = FromMessage(memory.mode());
   if (!question->mode && memory.mode() != v1::MODE_UNSPECIFIED) {
@@ -47,19 +47,16 @@ absl::Status ReadMemory(const v1::MemorySelection& memory, Question* question) {
     return InvalidField("memory.profile", absl::StrCat("unknown value ", memory.profile()));
   }
   if (memory.has_ratio_ppm()) {
-    if (memory.ratio_ppm() > engine::kRatioOnePpm) {
-      return InvalidField("memory.ratio_ppm",
-                          absl::StrCat(memory.ratio_ppm(), " is above 1000000"));
-    }
+    status = CheckRatio("memory.ratio_ppm", memory.ratio_ppm());
+    if (!status.ok()) return status;
     question->ratio_ppm = memory.ratio_ppm();
   } else if (question->profile || memory.build_if_missing()) {
     return InvalidField(question->profile ? "memory.profile" : "memory.build_if_missing",
                         "goes with memory.ratio_ppm only");
   }
   if (memory.has_cache_id()) {
-    if (absl::Status status = CheckId("memory.cache_id", memory.cache_id()); !status.ok()) {
-      return status;
-    }
+    status = CheckId("memory.cache_id", memory.cache_id());
+    if (!status.ok()) return status;
     question->cache_id = memory.cache_id();
   }
   question->build_if_missing = memory.build_if_missing();
@@ -69,16 +66,16 @@ absl::Status ReadMemory(const v1::MemorySelection& memory, Question* question) {
 }
 
 absl::Status ReadPrompt(const v1::Prompt& prompt, Question* question) {
-  absl::Status status = CheckText("prompt.question", prompt.question(), 1, kMaxQuestionBytes);
-  status.Update(CheckText("prompt.instruction", prompt.instruction(), 0, kMaxInstructionBytes));
+  absl::Status status = CheckText("prompt.question", prompt.question(), kMaxQuestionBytes);
+  status.Update(CheckLength("prompt.instruction", prompt.instruction(), kMaxInstructionBytes));
   if (prompt.history_size() > kMaxTurns) {
     status.Update(InvalidField("prompt.history",
                                absl::StrCat("has ", prompt.history_size(), " turns, at most ",
                                             kMaxTurns, " are allowed")));
   }
   for (const v1::Turn& turn : prompt.history()) {
-    status.Update(CheckText("prompt.history.question", turn.question(), 1, kMaxQuestionBytes));
-    status.Update(CheckText("prompt.history.answer", turn.answer(), 0, kMaxQuestionBytes));
+    status.Update(CheckText("prompt.history.question", turn.question(), kMaxQuestionBytes));
+    status.Update(CheckLength("prompt.history.answer", turn.answer(), kMaxQuestionBytes));
     question->history.push_back({turn.question(), turn.answer()});
   }
   question->question = prompt.question();
@@ -102,7 +99,7 @@ absl::Status ReadSampling(const v1::AskRequest& request, Question* question) {
     return InvalidField("stop", absl::StrCat("at most ", kMaxStopStrings, " are allowed"));
   }
   for (const std::string& stop : request.stop()) {
-    if (absl::Status status = CheckText("stop", stop, 1, kMaxStopBytes); !status.ok()) {
+    if (absl::Status status = CheckText("stop", stop, kMaxStopBytes); !status.ok()) {
       return status;
     }
     question->stop.push_back(stop);
@@ -142,7 +139,7 @@ absl::StatusOr<Question> ToQuestion(const v1::ScoreRequest& request,
   question.deadline = deadline;
   absl::Status status = ReadMemory(request.memory(), &question);
   status.Update(ReadPrompt(request.prompt(), &question));
-  status.Update(CheckText("answer", request.answer(), 1, kMaxQuestionBytes));
+  status.Update(CheckText("answer", request.answer(), kMaxQuestionBytes));
   status.Update(ReadRequestId(request.request_id(), &question));
   if (!status.ok()) return status;
   question.answer_to_score = request.answer();

@@ -43,6 +43,11 @@ absl::Status CheckLength(const std::string& field, const std::string& text, size
                       reason::kLimitExceeded);
 }
 
+absl::Status CheckText(const std::string& field, const std::string& text, size_t max_bytes) {
+  if (text.empty()) return InvalidField(field, "is required");
+  return CheckLength(field, text, max_bytes);
+}
+
 absl::Status CheckRatio(const std::string& field, uint32_t ratio_ppm) {
   if (ratio_ppm <= 1'000'000) return absl::OkStatus();
   return InvalidField(field, absl::StrCat("is ", ratio_ppm, "; it must be 0 to 1000000"));

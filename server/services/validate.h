@@ -31,6 +31,8 @@ absl::StatusOr<store::DocumentKey> CheckKey(const std::string& collection,
 absl::StatusOr<std::string> CheckCollection(const std::string& collection);
 /// LIMIT_EXCEEDED above `max_bytes`.
 absl::Status CheckLength(const std::string& field, const std::string& text, size_t max_bytes);
+/// Not empty, and as `CheckLength`.
+absl::Status CheckText(const std::string& field, const std::string& text, size_t max_bytes);
 /// 0 to 1000000.
 absl::Status CheckRatio(const std::string& field, uint32_t ratio_ppm);
 /// Size 0 becomes 100; at most 1000.
