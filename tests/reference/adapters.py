@@ -8,27 +8,61 @@ import json
 
 import torch
 
-from common import MODELS, generator, load_model, path, random_ids, save_json, save_tensors, save_weights
+from common import (
+    MODELS,
+    generator,
+    load_model,
+    path,
+    random_ids,
+    save_json,
+    save_tensors,
+    save_weights,
+)
 
 ALL_MODULES = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
 
 ADAPTERS = {
     "all-modules": ("tiny-llama", {"r": 4, "lora_alpha": 8, "target_modules": ALL_MODULES}),
-    "query-value": ("tiny-llama", {"r": 8, "lora_alpha": 8, "target_modules": ["q_proj", "v_proj"]}),
-    "patterns": ("tiny-llama", {
-        "r": 4, "lora_alpha": 4, "target_modules": ALL_MODULES,
-        "rank_pattern": {"down_proj": 12, "layers.1.self_attn.q_proj": 2},
-        "alpha_pattern": {"down_proj": 6, "self_attn.k_proj": 16},
-    }),
-    "rslora": ("tiny-llama", {
-        "r": 9, "lora_alpha": 3, "target_modules": ["q_proj", "o_proj", "up_proj"], "use_rslora": True,
-    }),
-    "one-layer": ("tiny-llama", {
-        "r": 4, "lora_alpha": 8, "target_modules": ["q_proj", "k_proj", "v_proj"], "layers_to_transform": [1],
-    }),
-    "regex-bf16": ("tiny-llama", {
-        "r": 4, "lora_alpha": 8, "target_modules": r".*\.(gate|up|down)_proj",
-    }),
+    "query-value": (
+        "tiny-llama",
+        {"r": 8, "lora_alpha": 8, "target_modules": ["q_proj", "v_proj"]},
+    ),
+    "patterns": (
+        "tiny-llama",
+        {
+            "r": 4,
+            "lora_alpha": 4,
+            "target_modules": ALL_MODULES,
+            "rank_pattern": {"down_proj": 12, "layers.1.self_attn.q_proj": 2},
+            "alpha_pattern": {"down_proj": 6, "self_attn.k_proj": 16},
+        },
+    ),
+    "rslora": (
+        "tiny-llama",
+        {
+            "r": 9,
+            "lora_alpha": 3,
+            "target_modules": ["q_proj", "o_proj", "up_proj"],
+            "use_rslora": True,
+        },
+    ),
+    "one-layer": (
+        "tiny-llama",
+        {
+            "r": 4,
+            "lora_alpha": 8,
+            "target_modules": ["q_proj", "k_proj", "v_proj"],
+            "layers_to_transform": [1],
+        },
+    ),
+    "regex-bf16": (
+        "tiny-llama",
+        {
+            "r": 4,
+            "lora_alpha": 8,
+            "target_modules": r".*\.(gate|up|down)_proj",
+        },
+    ),
     "all-linear": ("tiny-llama-rope3", {"r": 3, "lora_alpha": 6, "target_modules": "all-linear"}),
     "qwen3": ("tiny-qwen3", {"r": 4, "lora_alpha": 8, "target_modules": ALL_MODULES}),
 }
@@ -39,9 +73,13 @@ def set_random_weights(model, seed: int) -> None:
     source = generator(seed)
     for name, parameter in sorted(model.named_parameters()):
         if ".lora_A." in name:
-            parameter.data = torch.randn(parameter.shape, generator=source) / parameter.shape[1] ** 0.5
+            parameter.data = (
+                torch.randn(parameter.shape, generator=source) / parameter.shape[1] ** 0.5
+            )
         elif ".lora_B." in name:
-            parameter.data = torch.randn(parameter.shape, generator=source) * 0.4 / parameter.shape[1] ** 0.5
+            parameter.data = (
+                torch.randn(parameter.shape, generator=source) * 0.4 / parameter.shape[1] ** 0.5
+            )
 
 
 def round_to_bf16(model) -> None:
@@ -91,10 +129,14 @@ def load_adapter(name: str):
     """The peft model from the committed folder, in fp32."""
     from peft import PeftModel
 
-    return PeftModel.from_pretrained(load_model(MODELS / ADAPTERS[name][0]), path("adapters", name)).eval()
+    return PeftModel.from_pretrained(
+        load_model(MODELS / ADAPTERS[name][0]), path("adapters", name)
+    ).eval()
 
 
 def make() -> None:
     for index, (name, (base, options)) in enumerate(ADAPTERS.items()):
         make_adapter(name, base, options, 40 + index)
-    save_json(path("adapters", "adapters.json"), {name: base for name, (base, _) in ADAPTERS.items()})
+    save_json(
+        path("adapters", "adapters.json"), {name: base for name, (base, _) in ADAPTERS.items()}
+    )

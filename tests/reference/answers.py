@@ -9,7 +9,14 @@ from kvpress_golden import Recorder, kept_count, prefill
 HEAD = 17
 QUESTION, ANSWER, TOP = 12, 32, 8
 # (length, ratio): 0 keeps all, 10^6 leaves the head alone and the question follows it.
-CASES = [(120, 0), (120, 900_000), (300, 500_000), (300, 900_000), (1000, 950_000), (300, 1_000_000)]
+CASES = [
+    (120, 0),
+    (120, 900_000),
+    (300, 500_000),
+    (300, 900_000),
+    (1000, 950_000),
+    (300, 1_000_000),
+]
 FULL_LOGITS = (300, 900_000)
 MIN_GAP = 0.03
 
@@ -37,7 +44,11 @@ def greedy(model, question: torch.Tensor, cache, position: int):
     step, rows = question, []
     for _ in range(ANSWER):
         positions = torch.arange(position, position + len(step))
-        rows.append(model(input_ids=step[None], position_ids=positions[None], past_key_values=cache).logits[0, -1])
+        rows.append(
+            model(input_ids=step[None], position_ids=positions[None], past_key_values=cache).logits[
+                0, -1
+            ]
+        )
         position += len(step)
         step = rows[-1].argmax()[None]
     logits = torch.stack(rows)
@@ -70,7 +81,12 @@ def answer_case(model, sketches, length: int, ppm: int):
     cache, _ = cache_of(model, sketches, length, ppm)
     reference = pipeline_ids(model, question, cache, position)
     assert ids.tolist()[: len(reference)] == reference
-    tensors = {"question": question, "answer": ids, "top_ids": top.indices.to(torch.int32), "top_logits": top.values}
+    tensors = {
+        "question": question,
+        "answer": ids,
+        "top_ids": top.indices.to(torch.int32),
+        "top_logits": top.values,
+    }
     if (length, ppm) == FULL_LOGITS:
         tensors["logits"] = logits
     return tensors, gap, position
@@ -84,8 +100,17 @@ def make_model(name: str) -> list[dict]:
         tensors, gap, position = answer_case(model, sketches, length, ppm)
         file = f"{name}-{length}-{ppm}.safetensors"
         save_tensors(path("answers", file), tensors)
-        cases.append({"file": file, "model": name, "length": length, "ratio_ppm": ppm, "head": HEAD,
-                      "question_position": position, "smallest_gap": round(gap, 4)})
+        cases.append(
+            {
+                "file": file,
+                "model": name,
+                "length": length,
+                "ratio_ppm": ppm,
+                "head": HEAD,
+                "question_position": position,
+                "smallest_gap": round(gap, 4),
+            }
+        )
     return cases
 
 

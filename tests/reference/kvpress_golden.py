@@ -49,7 +49,9 @@ class Recorder(CompactorPress):
     def compress(self, *arguments):
         with mock.patch("kvpress.presses.scorer_press.compute_n_kept", return_value=self.n):
             result = super().compress(*arguments)
-        self.parts["kept"].append(self.parts["scores"][-1].topk(self.n, dim=-1).indices.sort(dim=-1).values)
+        self.parts["kept"].append(
+            self.parts["scores"][-1].topk(self.n, dim=-1).indices.sort(dim=-1).values
+        )
         return result
 
     def stacked(self, name: str) -> torch.Tensor:
@@ -59,6 +61,7 @@ class Recorder(CompactorPress):
 @contextmanager
 def fixed_sketch(sketch: torch.Tensor):
     """torch.randn answers with sketch [G, D, 48] as a batch of one, once the shape is right."""
+
     def randn(*shape, **_):
         assert shape == (1, *sketch.shape), shape
         return sketch[None]
@@ -91,5 +94,9 @@ def gather(cache, kept: torch.Tensor):
     result = DynamicCache()
     for layer, indices in enumerate(kept):
         rows = indices[None, :, :, None].expand(-1, -1, -1, cache.layers[layer].keys.shape[-1])
-        result.update(cache.layers[layer].keys.gather(2, rows), cache.layers[layer].values.gather(2, rows), layer)
+        result.update(
+            cache.layers[layer].keys.gather(2, rows),
+            cache.layers[layer].values.gather(2, rows),
+            layer,
+        )
     return result

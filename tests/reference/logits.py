@@ -17,19 +17,37 @@ ROPES = {
     "default_1e6": {"rope_theta": 1000000.0, "rope_type": "default"},
     "linear": {"rope_theta": 10000.0, "rope_type": "linear", "factor": 4.0},
     "llama3": {
-        "rope_theta": 500000.0, "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0,
-        "high_freq_factor": 4.0, "original_max_position_embeddings": 8192,
+        "rope_theta": 500000.0,
+        "rope_type": "llama3",
+        "factor": 8.0,
+        "low_freq_factor": 1.0,
+        "high_freq_factor": 4.0,
+        "original_max_position_embeddings": 8192,
     },
     "llama32": {
-        "rope_theta": 500000.0, "rope_type": "llama3", "factor": 32.0, "low_freq_factor": 1.0,
-        "high_freq_factor": 4.0, "original_max_position_embeddings": 8192,
+        "rope_theta": 500000.0,
+        "rope_type": "llama3",
+        "factor": 32.0,
+        "low_freq_factor": 1.0,
+        "high_freq_factor": 4.0,
+        "original_max_position_embeddings": 8192,
     },
     "yarn": {"rope_theta": 1000000.0, **YARN},
     "yarn_options": {
-        "rope_theta": 10000.0, **YARN, "beta_fast": 24.0, "beta_slow": 2.0, "attention_factor": 1.2,
+        "rope_theta": 10000.0,
+        **YARN,
+        "beta_fast": 24.0,
+        "beta_slow": 2.0,
+        "attention_factor": 1.2,
     },
     "yarn_no_truncate": {"rope_theta": 150000.0, **YARN, "factor": 32.0, "truncate": False},
-    "yarn_mscale": {"rope_theta": 10000.0, **YARN, "factor": 40.0, "mscale": 0.707, "mscale_all_dim": 1.0},
+    "yarn_mscale": {
+        "rope_theta": 10000.0,
+        **YARN,
+        "factor": 40.0,
+        "mscale": 0.707,
+        "mscale_all_dim": 1.0,
+    },
 }
 
 
@@ -50,10 +68,16 @@ def prompt_logits(name: str) -> None:
     far = model(
         input_ids=far_ids[None], position_ids=positions[None], attention_mask=mask, use_cache=False
     ).logits[0]
-    save_tensors(path("logits", f"{name}.safetensors"), {
-        "ids": ids, "logits": model(input_ids=ids[None], use_cache=False).logits[0],
-        "far_ids": far_ids, "far_positions": positions, "far_logits": far,
-    })
+    save_tensors(
+        path("logits", f"{name}.safetensors"),
+        {
+            "ids": ids,
+            "logits": model(input_ids=ids[None], use_cache=False).logits[0],
+            "far_ids": far_ids,
+            "far_positions": positions,
+            "far_logits": far,
+        },
+    )
 
 
 def rope_numbers(dim: int) -> dict[str, torch.Tensor]:
@@ -65,14 +89,18 @@ def rope_numbers(dim: int) -> dict[str, torch.Tensor]:
     result = {"positions": positions}
     for name, parameters in ROPES.items():
         config = LlamaConfig(
-            hidden_size=4 * dim, num_attention_heads=4, head_dim=dim, max_position_embeddings=131072,
+            hidden_size=4 * dim,
+            num_attention_heads=4,
+            head_dim=dim,
+            max_position_embeddings=131072,
             rope_parameters=dict(parameters),
         )
         rope = LlamaRotaryEmbedding(config)
         cos, sin = rope(torch.zeros(1), positions[None])
         result |= {
             f"{name}.inv_freq_bits": rope.inv_freq.view(torch.int32),
-            f"{name}.cos": cos[0, :, : dim // 2], f"{name}.sin": sin[0, :, : dim // 2],
+            f"{name}.cos": cos[0, :, : dim // 2],
+            f"{name}.sin": sin[0, :, : dim // 2],
             f"{name}.scaling": torch.tensor([float(rope.attention_scaling)]),
         }
     return result

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes every golden file below tests/reference again, or only the groups that are named.
 
-    python3 -m venv ref && ref/bin/pip install -r requirements.txt && ref/bin/python make_goldens.py
+python3 -m venv ref && ref/bin/pip install -r requirements.txt && ref/bin/python make_goldens.py
 """
 
 import argparse
@@ -10,8 +10,16 @@ import importlib
 from common import set_up_torch
 
 GROUPS = [
-    "tiny_models", "logits", "adapters", "compression", "answers", "score", "token_ids", "philox",
-    "smollm2", "prompt_formats",
+    "tiny_models",
+    "logits",
+    "adapters",
+    "compression",
+    "answers",
+    "score",
+    "token_ids",
+    "philox",
+    "smollm2",
+    "prompt_formats",
 ]
 
 

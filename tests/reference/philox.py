@@ -20,7 +20,12 @@ def philox(counter: list, seed: int) -> list:
     key0, key1 = seed & 0xFFFFFFFF, seed >> 32
     for _ in range(10):
         p0, p1 = numpy.uint64(0xD2511F53) * c0, numpy.uint64(0xCD9E8D57) * c2
-        c0, c1, c2, c3 = (p1 >> SHIFT) ^ c1 ^ numpy.uint64(key0), p1 & MASK, (p0 >> SHIFT) ^ c3 ^ numpy.uint64(key1), p0 & MASK
+        c0, c1, c2, c3 = (
+            (p1 >> SHIFT) ^ c1 ^ numpy.uint64(key0),
+            p1 & MASK,
+            (p0 >> SHIFT) ^ c3 ^ numpy.uint64(key1),
+            p0 & MASK,
+        )
         key0, key1 = (key0 + 0x9E3779B9) & 0xFFFFFFFF, (key1 + 0xBB67AE85) & 0xFFFFFFFF
     return [c0, c1, c2, c3]
 
@@ -36,7 +41,13 @@ def sketch(layers: int, heads: int, rows: int, columns: int, seed: int) -> torch
 
 def make() -> None:
     # Known answer of the authors' own test vectors.
-    assert [int(w) for w in philox([0, 0, 0, 0], 0)] == [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]
-    save_tensors(path("scorer", "sketch.safetensors"), {
-        f"seed.{seed}": sketch(2, 3, 4, 48, seed) for seed in (0, 7, (5 << 40) + 3)
-    })
+    assert [int(w) for w in philox([0, 0, 0, 0], 0)] == [
+        0x6627E8D5,
+        0xE169C58D,
+        0xBC57AC4C,
+        0x9B00DBD8,
+    ]
+    save_tensors(
+        path("scorer", "sketch.safetensors"),
+        {f"seed.{seed}": sketch(2, 3, 4, 48, seed) for seed in (0, 7, (5 << 40) + 3)},
+    )

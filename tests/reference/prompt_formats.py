@@ -22,7 +22,9 @@ CASES = {
 
 
 def render(template: str, messages: list[dict], prompt: bool, **options) -> str:
-    return render_jinja_template([messages], chat_template=template, add_generation_prompt=prompt, **options)[0][0]
+    return render_jinja_template(
+        [messages], chat_template=template, add_generation_prompt=prompt, **options
+    )[0][0]
 
 
 def case(template: str, options: dict) -> dict:
@@ -32,7 +34,8 @@ def case(template: str, options: dict) -> dict:
         "prompt": render(template, messages, True, **options),
         "answered": render(template, answered, False, **options),
         "second_question": render(
-            template, answered + [{"role": "user", "content": "{second}"}], True, **options),
+            template, answered + [{"role": "user", "content": "{second}"}], True, **options
+        ),
     }
 
 

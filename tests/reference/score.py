@@ -19,8 +19,10 @@ RATIOS = [0, 500_000, 900_000, 1_000_000]
 ADAPTERS = {"all-modules": "tiny-llama", "query-value": "tiny-llama", "qwen3": "tiny-qwen3"}
 # mode -> (adapter on while prefilling, adapter on while scoring, adapter on while decoding)
 MODES = {
-    "BASE": (False, False, False), "BASE_KV_ADAPTER_DECODE": (False, False, True),
-    "ADAPTER_PREFILL": (True, True, True), "BASE_SCORE_ADAPTER_PREFILL": (True, False, True),
+    "BASE": (False, False, False),
+    "BASE_KV_ADAPTER_DECODE": (False, False, True),
+    "ADAPTER_PREFILL": (True, True, True),
+    "BASE_SCORE_ADAPTER_PREFILL": (True, False, True),
 }
 
 
@@ -50,7 +52,9 @@ def context_cache(model, mode: str, ppm: int):
     return gather(cache, kept), len(ids), kept
 
 
-def log_probabilities(model, mode: str, scope: str, ppm: int, prompt: torch.Tensor, answer: torch.Tensor):
+def log_probabilities(
+    model, mode: str, scope: str, ppm: int, prompt: torch.Tensor, answer: torch.Tensor
+):
     """[A]: log softmax in fp32 of each answer id, each given all before it."""
     cache, position, kept = context_cache(model, mode, ppm)
     rows = torch.cat([prompt, answer[:-1]])
@@ -61,8 +65,13 @@ def log_probabilities(model, mode: str, scope: str, ppm: int, prompt: torch.Tens
     for part, adapter in ((slice(0, split), False), (slice(split, None), on)):
         if len(rows[part]):
             with switched(model, adapter):
-                logits.append(model(input_ids=rows[part][None], position_ids=positions[part][None],
-                                    past_key_values=cache).logits[0])
+                logits.append(
+                    model(
+                        input_ids=rows[part][None],
+                        position_ids=positions[part][None],
+                        past_key_values=cache,
+                    ).logits[0]
+                )
     scores = torch.cat(logits)[len(prompt) - 1 :].float().log_softmax(dim=-1)
     return scores.gather(1, answer[:, None])[:, 0], kept
 
@@ -80,8 +89,20 @@ def make() -> None:
                 for ppm in RATIOS:
                     key = f"{mode}.{scope}.{ppm}"
                     tensors[key], kept = log_probabilities(model, mode, scope, ppm, prompt, answer)
-                    if kept is not None and scope == "question" and mode in ("BASE", "ADAPTER_PREFILL"):
+                    if (
+                        kept is not None
+                        and scope == "question"
+                        and mode in ("BASE", "ADAPTER_PREFILL")
+                    ):
                         tensors[f"kept.{mode}.{ppm}"] = kept.to(torch.int32)
         save_tensors(path("score", f"{name}.safetensors"), tensors)
-        cases.append({"file": f"{name}.safetensors", "adapter": name, "model": base, "length": LENGTH, "head": HEAD})
+        cases.append(
+            {
+                "file": f"{name}.safetensors",
+                "adapter": name,
+                "model": base,
+                "length": LENGTH,
+                "head": HEAD,
+            }
+        )
     save_json(path("score", "cases.json"), cases)

@@ -15,44 +15,96 @@ from common import MODELS, generator, save_json, save_weights
 LAYERS, HIDDEN, INTERMEDIATE, HEADS, KV_HEADS = 2, 64, 96, 4, 2
 
 BASE_CONFIG = {
-    "attention_bias": False, "attention_dropout": 0.0, "hidden_act": "silu", "hidden_size": HIDDEN,
-    "initializer_range": 0.02, "intermediate_size": INTERMEDIATE, "max_position_embeddings": 131072,
-    "num_attention_heads": HEADS, "num_hidden_layers": LAYERS, "num_key_value_heads": KV_HEADS,
+    "attention_bias": False,
+    "attention_dropout": 0.0,
+    "hidden_act": "silu",
+    "hidden_size": HIDDEN,
+    "initializer_range": 0.02,
+    "intermediate_size": INTERMEDIATE,
+    "max_position_embeddings": 131072,
+    "num_attention_heads": HEADS,
+    "num_hidden_layers": LAYERS,
+    "num_key_value_heads": KV_HEADS,
     "use_cache": True,
 }
 
 LLAMA = {
-    **BASE_CONFIG, "architectures": ["LlamaForCausalLM"], "model_type": "llama", "mlp_bias": False,
-    "vocab_size": 600, "head_dim": 64, "rms_norm_eps": 1e-5, "rope_theta": 100000.0, "rope_scaling": None,
-    "tie_word_embeddings": False, "torch_dtype": "float32", "bos_token_id": 1, "eos_token_id": 2,
+    **BASE_CONFIG,
+    "architectures": ["LlamaForCausalLM"],
+    "model_type": "llama",
+    "mlp_bias": False,
+    "vocab_size": 600,
+    "head_dim": 64,
+    "rms_norm_eps": 1e-5,
+    "rope_theta": 100000.0,
+    "rope_scaling": None,
+    "tie_word_embeddings": False,
+    "torch_dtype": "float32",
+    "bos_token_id": 1,
+    "eos_token_id": 2,
 }
 
 LLAMA_ROPE3 = {
-    **BASE_CONFIG, "architectures": ["LlamaForCausalLM"], "model_type": "llama", "mlp_bias": False,
-    "vocab_size": 320, "rms_norm_eps": 1e-5, "rope_theta": 500000.0,
+    **BASE_CONFIG,
+    "architectures": ["LlamaForCausalLM"],
+    "model_type": "llama",
+    "mlp_bias": False,
+    "vocab_size": 320,
+    "rms_norm_eps": 1e-5,
+    "rope_theta": 500000.0,
     "rope_scaling": {
-        "factor": 8.0, "high_freq_factor": 4.0, "low_freq_factor": 1.0,
-        "original_max_position_embeddings": 8192, "rope_type": "llama3",
+        "factor": 8.0,
+        "high_freq_factor": 4.0,
+        "low_freq_factor": 1.0,
+        "original_max_position_embeddings": 8192,
+        "rope_type": "llama3",
     },
-    "tie_word_embeddings": True, "torch_dtype": "float32", "bos_token_id": 0, "eos_token_id": [1, 2],
+    "tie_word_embeddings": True,
+    "torch_dtype": "float32",
+    "bos_token_id": 0,
+    "eos_token_id": [1, 2],
 }
 
 QWEN3 = {
-    **BASE_CONFIG, "architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "vocab_size": 320,
-    "head_dim": 64, "rms_norm_eps": 1e-6, "dtype": "bfloat16", "max_window_layers": LAYERS,
-    "layer_types": ["full_attention"] * LAYERS, "sliding_window": None, "use_sliding_window": False,
+    **BASE_CONFIG,
+    "architectures": ["Qwen3ForCausalLM"],
+    "model_type": "qwen3",
+    "vocab_size": 320,
+    "head_dim": 64,
+    "rms_norm_eps": 1e-6,
+    "dtype": "bfloat16",
+    "max_window_layers": LAYERS,
+    "layer_types": ["full_attention"] * LAYERS,
+    "sliding_window": None,
+    "use_sliding_window": False,
     "rope_parameters": {"rope_theta": 1000000.0, "rope_type": "default"},
-    "tie_word_embeddings": True, "bos_token_id": 0, "eos_token_id": 2, "pad_token_id": None,
+    "tie_word_embeddings": True,
+    "bos_token_id": 0,
+    "eos_token_id": 2,
+    "pad_token_id": None,
 }
 
 
 BIAS = {
-    **BASE_CONFIG, "architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 128,
-    "hidden_size": 32, "intermediate_size": 48, "attention_bias": True, "mlp_bias": True, "rms_norm_eps": 1e-5,
+    **BASE_CONFIG,
+    "architectures": ["LlamaForCausalLM"],
+    "model_type": "llama",
+    "vocab_size": 128,
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "attention_bias": True,
+    "mlp_bias": True,
+    "rms_norm_eps": 1e-5,
     "rope_parameters": {
-        "rope_theta": 10000.0, "rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768,
+        "rope_theta": 10000.0,
+        "rope_type": "yarn",
+        "factor": 4.0,
+        "original_max_position_embeddings": 32768,
     },
-    "tie_word_embeddings": False, "dtype": "bfloat16", "bos_token_id": 1, "eos_token_id": 2,
+    "tie_word_embeddings": False,
+    "dtype": "bfloat16",
+    "bos_token_id": 1,
+    "eos_token_id": 2,
 }
 
 
@@ -73,7 +125,10 @@ def weights(config: dict, seed: int, dtype: torch.dtype) -> dict[str, torch.Tens
 
     def biases(prefix: str, made: dict) -> dict[str, torch.Tensor]:
         names = [n for n in made if n.startswith(prefix) and n.endswith("_proj.weight")]
-        return {n.replace(".weight", ".bias"): 0.5 * torch.randn(made[n].shape[0], generator=source) for n in names}
+        return {
+            n.replace(".weight", ".bias"): 0.5 * torch.randn(made[n].shape[0], generator=source)
+            for n in names
+        }
 
     def norm(size: int) -> torch.Tensor:
         return 1 + 0.2 * torch.randn(size, generator=source)
@@ -116,22 +171,31 @@ def write_weights(folder, tensors: dict[str, torch.Tensor], shards: int) -> None
         save_weights(folder / file, {n: tensors[n] for n in part})
         weight_map |= {n: file for n in part}
     size = sum(t.numel() * t.element_size() for t in tensors.values())
-    save_json(folder / "model.safetensors.index.json",
-              {"metadata": {"total_size": size}, "weight_map": weight_map})
+    save_json(
+        folder / "model.safetensors.index.json",
+        {"metadata": {"total_size": size}, "weight_map": weight_map},
+    )
 
 
-def write_model(name: str, config: dict, seed: int, dialect: str | None, dtype: torch.dtype, shards: int = 1):
+def write_model(
+    name: str, config: dict, seed: int, dialect: str | None, dtype: torch.dtype, shards: int = 1
+):
     folder = MODELS / name
     folder.mkdir(parents=True, exist_ok=True)
     save_json(folder / "config.json", config)
     eos = config["eos_token_id"]
-    save_json(folder / "generation_config.json", {
-        "bos_token_id": config["bos_token_id"],
-        "eos_token_id": [eos, 0] if name == "tiny-llama" else eos,
-    })
+    save_json(
+        folder / "generation_config.json",
+        {
+            "bos_token_id": config["bos_token_id"],
+            "eos_token_id": [eos, 0] if name == "tiny-llama" else eos,
+        },
+    )
     write_weights(folder, weights(config, seed, dtype), shards)
     if dialect:
-        tiny_tokenizer.write(folder, dialect, config["vocab_size"], config["max_position_embeddings"])
+        tiny_tokenizer.write(
+            folder, dialect, config["vocab_size"], config["max_position_embeddings"]
+        )
 
 
 def make() -> None:

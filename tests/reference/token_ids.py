@@ -38,8 +38,7 @@ def packed(name: str, lists: list[list[int]]) -> dict[str, torch.Tensor]:
     lengths = torch.tensor([len(ids) for ids in lists])
     flat = torch.tensor([i for ids in lists for i in ids])
     dtype = torch.int16 if int(flat.max()) < 2**15 else torch.int32
-    return {name: flat.to(dtype),
-            f"{name}_ends": lengths.cumsum(0).to(torch.int32)}
+    return {name: flat.to(dtype), f"{name}_ends": lengths.cumsum(0).to(torch.int32)}
 
 
 def sweep(tokenizer: Tokenizer) -> dict[str, str]:
@@ -63,8 +62,13 @@ def decodings(tokenizer: Tokenizer, seed: int) -> list[dict]:
     for _ in range(60):
         limit = rng.choice([270, size, size])
         ids = [rng.randrange(limit) for _ in range(rng.randrange(1, 16))]
-        result.append({"ids": ids, "text": tokenizer.decode(ids, skip_special_tokens=False),
-                       "text_without_special": tokenizer.decode(ids, skip_special_tokens=True)})
+        result.append(
+            {
+                "ids": ids,
+                "text": tokenizer.decode(ids, skip_special_tokens=False),
+                "text_without_special": tokenizer.decode(ids, skip_special_tokens=True),
+            }
+        )
     return result
 
 
@@ -76,18 +80,28 @@ def make_ids(name: str, text: str, strings: list[str]) -> None:
     tensors = packed("template", template) | packed("user", [user[i] for i in differ])
     tensors["differ"] = torch.tensor(differ, dtype=torch.int32)
     save_tensors(path("tokenizers", "ids", f"{name}.safetensors"), tensors)
-    texts = {str(i): tokenizer.decode(ids, skip_special_tokens=False) for i, ids in enumerate(template)}
-    save_json(path("tokenizers", "ids", f"{name}.json"), {
-        "decoded": {i: t for i, t in texts.items() if t != strings[int(i)]},
-        "random_decodings": decodings(tokenizer, 82),
-        "sweep": sweep(tokenizer),
-    }, compact=True)
+    texts = {
+        str(i): tokenizer.decode(ids, skip_special_tokens=False) for i, ids in enumerate(template)
+    }
+    save_json(
+        path("tokenizers", "ids", f"{name}.json"),
+        {
+            "decoded": {i: t for i, t in texts.items() if t != strings[int(i)]},
+            "random_decodings": decodings(tokenizer, 82),
+            "sweep": sweep(tokenizer),
+        },
+        compact=True,
+    )
 
 
 def make() -> None:
     tokenizer_files.make()
     hard, drawn = all_strings()
-    save_json(path("tokenizers", "strings.json"), {"hard": len(hard), "strings": hard + drawn}, compact=True)
+    save_json(
+        path("tokenizers", "strings.json"),
+        {"hard": len(hard), "strings": hard + drawn},
+        compact=True,
+    )
     save_json(path("tokenizers", "assigned.json"), ranges(assigned()), compact=True)
     for name in NAMES:
         make_ids(name, path("tokenizers", f"{name}.json").read_text(encoding="utf-8"), hard + drawn)

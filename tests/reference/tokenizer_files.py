@@ -6,7 +6,17 @@ stand together): agreement with them is what the goldens test.
 
 import json
 
-from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from tokenizers import (
+    AddedToken,
+    Regex,
+    Tokenizer,
+    decoders,
+    models,
+    normalizers,
+    pre_tokenizers,
+    processors,
+    trainers,
+)
 
 from common import path
 from synthetic_text import paragraphs
@@ -28,9 +38,15 @@ def plain(*contents: str) -> list[AddedToken]:
     return [AddedToken(content, special=False, normalized=False) for content in contents]
 
 
-SMOLLM2_TOKENS = special("<|endoftext|>", "<|im_start|>", "<|im_end|>", "<repo_name>", "<empty_output>")
-LLAMA3_TOKENS = special("<|begin_of_text|>", "<|end_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>")
-QWEN_TOKENS = special("<|endoftext|>", "<|im_start|>", "<|im_end|>") + plain("<tool_call>", "<think>", "</think>")
+SMOLLM2_TOKENS = special(
+    "<|endoftext|>", "<|im_start|>", "<|im_end|>", "<repo_name>", "<empty_output>"
+)
+LLAMA3_TOKENS = special(
+    "<|begin_of_text|>", "<|end_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"
+)
+QWEN_TOKENS = special("<|endoftext|>", "<|im_start|>", "<|im_end|>") + plain(
+    "<tool_call>", "<think>", "</think>"
+)
 FLAG_TOKENS = special("<|im_start|>", "<|im_end|>") + [
     AddedToken("<left>", lstrip=True, normalized=False, special=True),
     AddedToken("<right>", rstrip=True, normalized=False, special=True),
@@ -42,26 +58,35 @@ FLAG_TOKENS = special("<|im_start|>", "<|im_end|>") + [
 
 
 def split(regex: str):
-    return pre_tokenizers.Sequence([
-        pre_tokenizers.Split(Regex(regex), behavior="isolated"),
-        pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
-    ])
+    return pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(regex), behavior="isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
 
 
 def digits():
-    return pre_tokenizers.Sequence([
-        pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True),
-    ])
+    return pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Digits(individual_digits=True),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True),
+        ]
+    )
 
 
-def trained(pre_tokenizer, vocab_size: int, first: list[AddedToken], nfc: bool, ignore_merges: bool) -> Tokenizer:
+def trained(
+    pre_tokenizer, vocab_size: int, first: list[AddedToken], nfc: bool, ignore_merges: bool
+) -> Tokenizer:
     tokenizer = Tokenizer(models.BPE(ignore_merges=ignore_merges))
     if nfc:
         tokenizer.normalizer = normalizers.NFC()
     tokenizer.pre_tokenizer = pre_tokenizer
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
-        vocab_size=vocab_size, special_tokens=first, show_progress=False,
+        vocab_size=vocab_size,
+        special_tokens=first,
+        show_progress=False,
         initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
     )
     tokenizer.train_from_iterator(paragraphs(seed=2, count=500), trainer)
@@ -80,17 +105,23 @@ def finish(name: str, tokenizer: Tokenizer, added: list[AddedToken], merges_as_t
     if merges_as_text:
         tree["model"]["merges"] = [" ".join(pair) for pair in tree["model"]["merges"]]
     path("tokenizers", f"{name}.json").write_text(
-        json.dumps(tree, ensure_ascii=False, separators=(",", ":")) + "\n", encoding="utf-8")
+        json.dumps(tree, ensure_ascii=False, separators=(",", ":")) + "\n", encoding="utf-8"
+    )
 
 
 def llama3() -> Tokenizer:
     tokenizer = trained(split(LLAMA3_REGEX), 1500, [], nfc=False, ignore_merges=True)
     bos = tokenizer.get_vocab_size() + len(UNREACHABLE)
-    tokenizer.post_processor = processors.Sequence([
-        processors.ByteLevel(trim_offsets=False),
-        processors.TemplateProcessing(single="<|begin_of_text|> $A", pair="<|begin_of_text|> $A <|begin_of_text|> $B",
-                                      special_tokens=[("<|begin_of_text|>", bos)]),
-    ])
+    tokenizer.post_processor = processors.Sequence(
+        [
+            processors.ByteLevel(trim_offsets=False),
+            processors.TemplateProcessing(
+                single="<|begin_of_text|> $A",
+                pair="<|begin_of_text|> $A <|begin_of_text|> $B",
+                special_tokens=[("<|begin_of_text|>", bos)],
+            ),
+        ]
+    )
     return tokenizer
 
 
