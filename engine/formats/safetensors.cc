@@ -104,9 +104,9 @@ void CheckCoverage(const TensorMap& tensors, uint64_t payload_bytes, const std::
     }
     covered = info.end;
     if (covered > payload_bytes) {
-      ThrowInvalidArgument(name, file_name + " is cut: at least " +
-                                     std::to_string(covered - payload_bytes) +
-                                     " bytes of this tensor are missing");
+      ThrowInvalidArgument(name, file_name + " is cut: " +
+                                     std::to_string(order.back()->second.end - payload_bytes) +
+                                     " bytes are missing, the first of them in this tensor");
     }
   }
   if (covered < payload_bytes) {

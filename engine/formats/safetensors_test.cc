@@ -82,7 +82,7 @@ TEST(SafetensorsTest, EveryCutIsRefusedNamingTheFileAndTheMissingBytes) {
     EXPECT_THAT(error.what(), HasSubstr("x.safetensors")) << length;
   }
   EXPECT_STREQ(ErrorOf(file.substr(0, file.size() - 5)).what(),
-               "a: x.safetensors is cut: at least 5 bytes of this tensor are missing");
+               "a: x.safetensors is cut: 5 bytes are missing, the first of them in this tensor");
   EXPECT_THAT(ErrorOf(file.substr(0, 20)).what(), HasSubstr("bytes of its header are missing"));
 }
 

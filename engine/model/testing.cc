@@ -39,6 +39,43 @@ DType TypeOf(at::ScalarType type) {
   throw std::runtime_error("test tensor has an unexpected dtype");
 }
 
+struct RandomParameters {
+  RandomParameters(at::ScalarType type, uint64_t seed)
+      : dtype(type), source(at::make_generator<at::CPUGeneratorImpl>(seed)) {}
+
+  void Matrix(const std::string& name, int64_t rows, int64_t columns) {
+    tensors[name] = (at::randn({rows, columns}, source) / std::sqrt(columns)).to(dtype);
+  }
+  void Vector(const std::string& name, int64_t size, double mean) {
+    tensors[name] = (at::randn({size}, source) * 0.1 + mean).to(dtype);
+  }
+
+  at::ScalarType dtype;
+  at::Generator source;
+  std::map<std::string, at::Tensor> tensors;
+};
+
+void AddLayer(const ModelConfig& config, int64_t layer, RandomParameters* random) {
+  const std::string prefix = "model.layers." + std::to_string(layer) + ".";
+  random->Vector(prefix + "input_layernorm.weight", config.hidden_size, 1.0);
+  random->Vector(prefix + "post_attention_layernorm.weight", config.hidden_size, 1.0);
+  if (config.qk_norm) {
+    random->Vector(prefix + "self_attn.q_norm.weight", config.head_dim, 1.0);
+    random->Vector(prefix + "self_attn.k_norm.weight", config.head_dim, 1.0);
+  }
+  for (int i = 0; i < kModuleCount; ++i) {
+    const Module module = static_cast<Module>(i);
+    const bool mlp = module >= Module::kGate;
+    const LinearShape shape = ShapeOf(module, config);
+    const std::string name =
+        prefix + (mlp ? "mlp." : "self_attn.") + std::string(ModuleName(module));
+    random->Matrix(name + ".weight", shape.out, shape.in);
+    if (mlp ? config.mlp_bias : config.attention_bias) {
+      random->Vector(name + ".bias", shape.out, 0.0);
+    }
+  }
+}
+
 }  // namespace
 
 std::filesystem::path Reference(const std::string& relative) {
@@ -91,38 +128,14 @@ void MakeModel(const std::filesystem::path& model_dir, const std::string& config
   std::filesystem::create_directories(model_dir);
   std::ofstream(model_dir / "config.json") << config_json;
   const ModelConfig config = ModelConfig::Parse(config_json, "");
-  const at::Generator random = at::make_generator<at::CPUGeneratorImpl>(seed);
-  std::map<std::string, at::Tensor> tensors;
-  const auto matrix = [&](const std::string& name, int64_t rows, int64_t columns) {
-    tensors[name] = (at::randn({rows, columns}, random) / std::sqrt(columns)).to(dtype);
-  };
-  const auto vector = [&](const std::string& name, int64_t size, double mean) {
-    tensors[name] = (at::randn({size}, random) * 0.1 + mean).to(dtype);
-  };
-  matrix("model.embed_tokens.weight", config.vocab_size, config.hidden_size);
-  vector("model.norm.weight", config.hidden_size, 1.0);
+  RandomParameters random(dtype, seed);
+  random.Matrix("model.embed_tokens.weight", config.vocab_size, config.hidden_size);
+  random.Vector("model.norm.weight", config.hidden_size, 1.0);
   if (!config.tie_word_embeddings) {
-    matrix("lm_head.weight", config.vocab_size, config.hidden_size);
+    random.Matrix("lm_head.weight", config.vocab_size, config.hidden_size);
   }
-  for (int64_t layer = 0; layer < config.layers; ++layer) {
-    const std::string prefix = "model.layers." + std::to_string(layer) + ".";
-    vector(prefix + "input_layernorm.weight", config.hidden_size, 1.0);
-    vector(prefix + "post_attention_layernorm.weight", config.hidden_size, 1.0);
-    if (config.qk_norm) {
-      vector(prefix + "self_attn.q_norm.weight", config.head_dim, 1.0);
-      vector(prefix + "self_attn.k_norm.weight", config.head_dim, 1.0);
-    }
-    for (int i = 0; i < kModuleCount; ++i) {
-      const Module module = static_cast<Module>(i);
-      const bool mlp = module >= Module::kGate;
-      const LinearShape shape = ShapeOf(module, config);
-      const std::string name =
-          prefix + (mlp ? "mlp." : "self_attn.") + std::string(ModuleName(module));
-      matrix(name + ".weight", shape.out, shape.in);
-      if (mlp ? config.mlp_bias : config.attention_bias) vector(name + ".bias", shape.out, 0.0);
-    }
-  }
-  SaveTensors(model_dir / "model.safetensors", tensors);
+  for (int64_t layer = 0; layer < config.layers; ++layer) AddLayer(config, layer, &random);
+  SaveTensors(model_dir / "model.safetensors", random.tensors);
 }
 
 at::Tensor CausalLogits(const Transformer& model, const at::Tensor& ids,
@@ -158,6 +171,15 @@ LoraWeights RandomLora(const ModelConfig& config, std::span<const Module> module
     }
   }
   return lora;
+}
+
+std::optional<Error> ErrorOf(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error;
+  }
+  return std::nullopt;
 }
 
 double MaxDifference(const at::Tensor& a, const at::Tensor& b) {

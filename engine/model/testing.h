@@ -4,11 +4,13 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>
 #include <string>
 
+#include "engine/formats/error.h"
 #include "engine/model/lora.h"
 #include "engine/model/transformer.h"
 
@@ -22,14 +24,14 @@ std::filesystem::path Reference(const std::string& relative);
 /// been made.
 std::optional<std::filesystem::path> SmolLm2();
 
-Transformer LoadModel(const std::filesystem::path& model_dir,
-                      at::ScalarType dtype = at::kFloat);
+Transformer LoadModel(const std::filesystem::path& model_dir, at::ScalarType dtype = at::kFloat);
 
 /// All tensors of a safetensors file, as copies.
 std::map<std::string, at::Tensor> LoadTensors(const std::filesystem::path& file);
 
 /// Writes CPU tensors as a safetensors file.
-void SaveTensors(const std::filesystem::path& file, const std::map<std::string, at::Tensor>& tensors);
+void SaveTensors(const std::filesystem::path& file,
+                 const std::map<std::string, at::Tensor>& tensors);
 
 /// A folder with `config.json` and random weights of small norm for it: matrices normal with std
 /// 1/√in, norm weights and biases near 1 and 0.
@@ -45,6 +47,9 @@ at::Tensor CausalLogits(const Transformer& model, const at::Tensor& ids,
 /// Random adapter over `modules` of every layer; large enough to move the logits.
 LoraWeights RandomLora(const ModelConfig& config, std::span<const Module> modules, int64_t rank,
                        at::ScalarType dtype, uint64_t seed);
+
+/// The error that `action` throws, nothing when it returns.
+std::optional<Error> ErrorOf(const std::function<void()>& action);
 
 /// max |a − b| in fp32.
 double MaxDifference(const at::Tensor& a, const at::Tensor& b);
