@@ -14,14 +14,22 @@ Error::Error(ErrorKind kind, std::string field, const std::string& message)
 
 const char* ErrorKindName(ErrorKind kind) noexcept {
   switch (kind) {
-    case ErrorKind::kInvalidArgument: return "invalid argument";
-    case ErrorKind::kUnimplemented: return "unimplemented";
-    case ErrorKind::kFailedPrecondition: return "failed precondition";
-    case ErrorKind::kNotFound: return "not found";
-    case ErrorKind::kDataLoss: return "data loss";
-    case ErrorKind::kResourceExhausted: return "resource exhausted";
-    case ErrorKind::kCancelled: return "cancelled";
-    case ErrorKind::kInternal: return "internal";
+    case ErrorKind::kInvalidArgument:
+      return "invalid argument";
+    case ErrorKind::kUnimplemented:
+      return "unimplemented";
+    case ErrorKind::kFailedPrecondition:
+      return "failed precondition";
+    case ErrorKind::kNotFound:
+      return "not found";
+    case ErrorKind::kDataLoss:
+      return "data loss";
+    case ErrorKind::kResourceExhausted:
+      return "resource exhausted";
+    case ErrorKind::kCancelled:
+      return "cancelled";
+    case ErrorKind::kInternal:
+      return "internal";
   }
   return "unknown";
 }
@@ -50,9 +58,7 @@ void ThrowResourceExhausted(std::string field, const std::string& message) {
   throw Error(ErrorKind::kResourceExhausted, std::move(field), message);
 }
 
-void ThrowCancelled(const std::string& message) {
-  throw Error(ErrorKind::kCancelled, "", message);
-}
+void ThrowCancelled(const std::string& message) { throw Error(ErrorKind::kCancelled, "", message); }
 
 void ThrowInternal(std::string field, const std::string& message) {
   throw Error(ErrorKind::kInternal, std::move(field), message);

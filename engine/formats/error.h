@@ -19,8 +19,8 @@ enum class ErrorKind {
   kInternal,  // one of our own invariants is broken, or a result is not finite
 };
 
-// The one exception type that `engine/` throws on purpose. Anything else that escapes (from libtorch
-// or the standard library) counts as internal.
+// The one exception type that `engine/` throws on purpose. Anything else that escapes (from
+// libtorch or the standard library) counts as internal.
 //
 // what() reads "<field>: <message>" (without the prefix if `field` is empty) and is written for
 // people. It never holds text of users: no document, question or answer.

@@ -16,15 +16,22 @@ class StrictnessCheck {
   bool operator()(int depth, Json::parse_event_t event, Json& parsed) {
     using Event = Json::parse_event_t;
     switch (event) {
-      case Event::object_start: keys_.emplace_back(); [[fallthrough]];
+      case Event::object_start:
+        keys_.emplace_back();
+        [[fallthrough]];
       case Event::array_start:
         if (depth >= max_depth_) {
           ThrowInvalidArgument(source_, "is nested deeper than " + std::to_string(max_depth_));
         }
         break;
-      case Event::key: AddKey(parsed.get_ref<const std::string&>()); break;
-      case Event::object_end: keys_.pop_back(); break;
-      default: break;
+      case Event::key:
+        AddKey(parsed.get_ref<const std::string&>());
+        break;
+      case Event::object_end:
+        keys_.pop_back();
+        break;
+      default:
+        break;
     }
     return true;
   }

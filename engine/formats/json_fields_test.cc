@@ -91,8 +91,8 @@ TEST(ParseJsonTest, RefusesAKeyThatComesTwice) {
 }
 
 TEST(ParseJsonTest, RefusesWhatIsNotStrictJson) {
-  for (const char* text : {"", "{", "{} x", "{'a': 1}", "[1,]", "// c\n{}", "NaN", "{\"a\": \"\xff\"}",
-                           "\"\\ud800\"", "nul"}) {
+  for (const char* text : {"", "{", "{} x", "{'a': 1}", "[1,]", "// c\n{}", "NaN",
+                           "{\"a\": \"\xff\"}", "\"\\ud800\"", "nul"}) {
     const Error error = ParseError(text);
     EXPECT_EQ(error.kind(), ErrorKind::kInvalidArgument) << text;
     EXPECT_EQ(error.field(), "config.json") << text;

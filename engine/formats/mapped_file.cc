@@ -30,9 +30,12 @@ std::string SystemMessage(int error) { return std::system_category().message(err
 [[noreturn]] void ThrowOpenError(const std::filesystem::path& path, int error) {
   switch (error) {
     case ENOENT:
-    case ENOTDIR: ThrowNotFound(path.string(), "no such file");
-    case ELOOP: ThrowInvalidArgument(path.string(), "is a symbolic link, which isn't followed here");
-    default: ThrowInternal(path.string(), "can't be opened: " + SystemMessage(error));
+    case ENOTDIR:
+      ThrowNotFound(path.string(), "no such file");
+    case ELOOP:
+      ThrowInvalidArgument(path.string(), "is a symbolic link, which isn't followed here");
+    default:
+      ThrowInternal(path.string(), "can't be opened: " + SystemMessage(error));
   }
 }
 
@@ -40,8 +43,8 @@ std::string SystemMessage(int error) { return std::system_category().message(err
 
 MappedFile MappedFile::Open(const std::filesystem::path& path, SymbolicLinks links) {
   // Non-blocking, so that a named pipe is refused below instead of waited for.
-  const int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK |
-                    (links == SymbolicLinks::kRefuse ? O_NOFOLLOW : 0);
+  const int flags =
+      O_RDONLY | O_CLOEXEC | O_NONBLOCK | (links == SymbolicLinks::kRefuse ? O_NOFOLLOW : 0);
   const FileDescriptor file(::open(path.c_str(), flags));
   if (file.get() < 0) ThrowOpenError(path, errno);
   struct stat status;

@@ -36,9 +36,7 @@ class MappedFile {
 
   // Valid, at the same address, until the object that holds the mapping (also after a move) ends.
   std::span<const std::byte> bytes() const noexcept { return {data_, size_}; }
-  std::string_view text() const noexcept {
-    return {reinterpret_cast<const char*>(data_), size_};
-  }
+  std::string_view text() const noexcept { return {reinterpret_cast<const char*>(data_), size_}; }
   const std::filesystem::path& path() const noexcept { return path_; }
 
  private:

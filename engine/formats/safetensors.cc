@@ -42,7 +42,8 @@ constexpr std::array<DTypeEntry, 15> kDTypes = {{{"F64", 8},
 DType ParseDType(const std::string& name, const std::string& tensor) {
   const auto* found = std::find_if(kDTypes.begin(), kDTypes.end(),
                                    [&](const DTypeEntry& entry) { return entry.name == name; });
-  if (found == kDTypes.end()) ThrowInvalidArgument(tensor, "has the unknown dtype \"" + name + "\"");
+  if (found == kDTypes.end())
+    ThrowInvalidArgument(tensor, "has the unknown dtype \"" + name + "\"");
   return static_cast<DType>(found - kDTypes.begin());
 }
 
@@ -104,9 +105,9 @@ void CheckCoverage(const TensorMap& tensors, uint64_t payload_bytes, const std::
     }
     covered = info.end;
     if (covered > payload_bytes) {
-      ThrowInvalidArgument(name, file_name + " is cut: " +
-                                     std::to_string(order.back()->second.end - payload_bytes) +
-                                     " bytes are missing, the first of them in this tensor");
+      ThrowInvalidArgument(
+          name, file_name + " is cut: " + std::to_string(order.back()->second.end - payload_bytes) +
+                    " bytes are missing, the first of them in this tensor");
     }
   }
   if (covered < payload_bytes) {
@@ -159,8 +160,8 @@ std::string_view DTypeName(DType dtype) noexcept {
 
 size_t SafetensorsHeaderBytes(std::span<const std::byte> head, const std::string& file_name) {
   if (head.size() < kLengthBytes) {
-    ThrowInvalidArgument(file_name, "has " + std::to_string(head.size()) +
-                                        " bytes, too few for a safetensors file");
+    ThrowInvalidArgument(
+        file_name, "has " + std::to_string(head.size()) + " bytes, too few for a safetensors file");
   }
   uint64_t json_bytes = 0;
   std::copy_n(head.begin(), kLengthBytes, reinterpret_cast<std::byte*>(&json_bytes));
@@ -256,9 +257,9 @@ void WriteSafetensors(std::span<const TensorSource> tensors, const MetadataMap& 
   for (const TensorSource& tensor : tensors) {
     const TensorInfo& info = layout.tensors.at(tensor.spec.name);
     if (tensor.data.size() != info.end - info.begin) {
-      ThrowInvalidArgument(tensor.spec.name,
-                           "comes with " + std::to_string(tensor.data.size()) + " bytes, needs " +
-                               std::to_string(info.end - info.begin));
+      ThrowInvalidArgument(tensor.spec.name, "comes with " + std::to_string(tensor.data.size()) +
+                                                 " bytes, needs " +
+                                                 std::to_string(info.end - info.begin));
     }
   }
   sink(std::as_bytes(std::span(layout.header)));

@@ -16,8 +16,23 @@
 namespace docmem::engine {
 
 // The element types that the format defines and that can be stored in whole bytes.
-enum class DType { kF64, kF32, kF16, kBF16, kI64, kI32, kI16, kI8, kU64, kU32, kU16, kU8, kBool,
-                   kF8E4M3, kF8E5M2 };
+enum class DType {
+  kF64,
+  kF32,
+  kF16,
+  kBF16,
+  kI64,
+  kI32,
+  kI16,
+  kI8,
+  kU64,
+  kU32,
+  kU16,
+  kU8,
+  kBool,
+  kF8E4M3,
+  kF8E5M2
+};
 
 size_t DTypeBytes(DType dtype) noexcept;
 std::string_view DTypeName(DType dtype) noexcept;  // as in the file: "BF16"

@@ -50,12 +50,11 @@ std::string Written(std::span<const TensorSource> tensors, const MetadataMap& me
 }
 
 TEST(SafetensorsTest, ReadsTensorsAndMetadata) {
-  const std::string file = File("{\"__metadata__\":{\"format\":\"pt\"}," +
-                                    Entry("b", "F32", "[2,1]", "[8,16]") + "," +
-                                    Entry("a", "BF16", "[4]", "[0,8]") + "," +
-                                    Entry("none", "F32", "[0,7]", "[16,16]") + "," +
-                                    Entry("scalar", "I64", "[]", "[16,24]") + "}",
-                                24);
+  const std::string file =
+      File("{\"__metadata__\":{\"format\":\"pt\"}," + Entry("b", "F32", "[2,1]", "[8,16]") + "," +
+               Entry("a", "BF16", "[4]", "[0,8]") + "," + Entry("none", "F32", "[0,7]", "[16,16]") +
+               "," + Entry("scalar", "I64", "[]", "[16,24]") + "}",
+           24);
   const SafetensorsView view = SafetensorsView::Parse(Bytes(file), "x.safetensors");
   EXPECT_THAT(view.metadata(), ElementsAre(Pair("format", "pt")));
   EXPECT_EQ(view.tensors().size(), 4u);
@@ -115,9 +114,9 @@ TEST(SafetensorsTest, RefusesWhatIsNoTensorDescription) {
 
 TEST(SafetensorsTest, EveryByteBelongsToExactlyOneTensor) {
   const auto two = [](const char* offsets_a, const char* offsets_b) {
-    return ErrorOf(File("{" + Entry("a", "F32", "[2]", offsets_a) + "," +
-                            Entry("b", "F32", "[2]", offsets_b) + "}",
-                        20));
+    return ErrorOf(File(
+        "{" + Entry("a", "F32", "[2]", offsets_a) + "," + Entry("b", "F32", "[2]", offsets_b) + "}",
+        20));
   };
   EXPECT_STREQ(two("[0,8]", "[4,12]").what(), "b: overlaps another tensor in x.safetensors");
   EXPECT_STREQ(two("[0,8]", "[0,8]").what(), "b: overlaps another tensor in x.safetensors");
@@ -138,9 +137,8 @@ TEST(SafetensorsTest, RefusesANameThatComesTwice) {
 }
 
 TEST(SafetensorsTest, RefusesTensorsThatAreNotAlignedToTheirDtype) {
-  const Error error = ErrorOf(File("{" + Entry("a", "U8", "[2]", "[0,2]") + "," +
-                                       Entry("b", "F32", "[1]", "[2,6]") + "}",
-                                   6));
+  const Error error = ErrorOf(File(
+      "{" + Entry("a", "U8", "[2]", "[0,2]") + "," + Entry("b", "F32", "[1]", "[2,6]") + "}", 6));
   EXPECT_EQ(error.field(), "b");
   EXPECT_THAT(error.what(), HasSubstr("isn't aligned to its dtype F32"));
 }

@@ -33,12 +33,14 @@ PromptFormat::Strings Llama3() {
   const std::string tail = "<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n";
   return {.name = "llama3",
           .system_text = kSystemText,
-          .head = "<|begin_of_text|><|start_header_id|>system<|end_header_id|>\n\n{system}<|eot_id|>"
-                  "<|start_header_id|>user<|end_header_id|>\n\nDocument:\n",
+          .head =
+              "<|begin_of_text|><|start_header_id|>system<|end_header_id|>\n\n{system}<|eot_id|>"
+              "<|start_header_id|>user<|end_header_id|>\n\nDocument:\n",
           .bridge = kBridge,
           .tail = tail,
-          .history_bridge = "<|eot_id|><|start_header_id|>user<|end_header_id|>\n\n"
-                            "{instruction}Question: ",
+          .history_bridge =
+              "<|eot_id|><|start_header_id|>user<|end_header_id|>\n\n"
+              "{instruction}Question: ",
           .history_tail = tail,
           .end_of_turn = "<|eot_id|>",
           .stop = {}};
@@ -46,7 +48,8 @@ PromptFormat::Strings Llama3() {
 
 // The first of the tokens that models end a text with; the head and tail need no control token.
 std::string EndOfText(const Tokenizer& tokenizer) {
-  for (const char* token : {"<|endoftext|>", "<|end_of_text|>", "<|im_end|>", "<|eot_id|>", "</s>"}) {
+  for (const char* token :
+       {"<|endoftext|>", "<|end_of_text|>", "<|im_end|>", "<|eot_id|>", "</s>"}) {
     const auto id = tokenizer.TokenId(token);
     if (id && tokenizer.IsAdded(*id)) return token;
   }
@@ -201,8 +204,8 @@ PromptFormat PromptFormat::Choose(Tokenizer tokenizer, std::string_view chat_tem
 
 PromptFormat PromptFormat::FromJson(std::string_view json, Tokenizer tokenizer) {
   constexpr std::array<std::string_view, 9> kKeys = {
-      "name", "system_text", "head", "bridge", "tail", "history_bridge", "history_tail",
-      "end_of_turn", "stop"};
+      "name",           "system_text",  "head",        "bridge", "tail",
+      "history_bridge", "history_tail", "end_of_turn", "stop"};
   const Json document = ParseJson(json, "prompt format", {.max_bytes = 1 << 20});
   const JsonFields fields(document, "prompt format");
   for (const auto& [key, value] : document.items()) {

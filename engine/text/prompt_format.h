@@ -30,13 +30,13 @@ class PromptFormat {
   // JSON object with exactly these keys.
   struct Strings {
     std::string name;
-    std::string system_text;     // used where ingestion gives none
-    std::string head;            // "{system}" once: the system text
-    std::string bridge;          // up to the question; "{instruction}" once: instruction + "\n"
-    std::string tail;            // up to where the answer starts
-    std::string history_bridge;  // from an earlier answer to the next question, as bridge
-    std::string history_tail;    // from an earlier question to its answer
-    std::string end_of_turn;     // one added token
+    std::string system_text;        // used where ingestion gives none
+    std::string head;               // "{system}" once: the system text
+    std::string bridge;             // up to the question; "{instruction}" once: instruction + "\n"
+    std::string tail;               // up to where the answer starts
+    std::string history_bridge;     // from an earlier answer to the next question, as bridge
+    std::string history_tail;       // from an earlier question to its answer
+    std::string end_of_turn;        // one added token
     std::vector<std::string> stop;  // further added tokens that end an answer; may be left out
   };
 
@@ -44,8 +44,9 @@ class PromptFormat {
   // name, kFailedPrecondition naming the token that the tokenizer lacks.
   static PromptFormat BuiltIn(std::string_view name, Tokenizer tokenizer);
 
-  // The built-in format that fits the `chat_template` of tokenizer_config.json; "plain" for an empty
-  // one. Throws kUnimplemented if none does (a format file helps), kFailedPrecondition as above.
+  // The built-in format that fits the `chat_template` of tokenizer_config.json; "plain" for an
+  // empty one. Throws kUnimplemented if none does (a format file helps), kFailedPrecondition as
+  // above.
   static PromptFormat Choose(Tokenizer tokenizer, std::string_view chat_template);
 
   // Throws kInvalidArgument naming the key, kFailedPrecondition as above.

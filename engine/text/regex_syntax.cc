@@ -15,8 +15,8 @@ constexpr std::string_view kNotWhiteSpace = R"(\S\x{180E})";
 // Escapes that mean the same in both; \p, \P and \x are looked at more closely.
 constexpr std::string_view kSameEscapes = "dDrntf";
 
-constexpr std::array<std::string_view, 7> kSameGroups = {"(?:", "(?=", "(?!", "(?<=",
-                                                         "(?<!", "(?>", "(?i:"};
+constexpr std::array<std::string_view, 7> kSameGroups = {
+    "(?:", "(?=", "(?!", "(?<=", "(?<!", "(?>", "(?i:"};
 
 bool IsAsciiAlphanumeric(char c) {
   return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
@@ -24,8 +24,7 @@ bool IsAsciiAlphanumeric(char c) {
 
 class Translator {
  public:
-  Translator(std::string_view pattern, const std::string& field)
-      : rest_(pattern), field_(field) {}
+  Translator(std::string_view pattern, const std::string& field) : rest_(pattern), field_(field) {}
 
   std::string Translate() {
     while (!rest_.empty()) {
@@ -90,8 +89,12 @@ class Translator {
 
   void OutsideClass() {
     switch (rest_[0]) {
-      case '[': EnterClass(); return;
-      case '(': EnterGroup(); return;
+      case '[':
+        EnterClass();
+        return;
+      case '(':
+        EnterGroup();
+        return;
       case '}':
         if (rest_.starts_with("}+") || rest_.starts_with("}?")) Refuse(rest_.substr(0, 2));
         break;
@@ -99,8 +102,10 @@ class Translator {
         if (rest_.starts_with("{,")) Refuse("{,");
         break;
       case '^':
-      case '$': Refuse(rest_.substr(0, 1));
-      default: break;
+      case '$':
+        Refuse(rest_.substr(0, 1));
+      default:
+        break;
     }
     Copy(1);
   }

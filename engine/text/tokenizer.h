@@ -43,7 +43,8 @@ class Tokenizer {
   // The ids of text that *we* wrote: the spellings of added tokens become these tokens. Equals
   // `tokenizers`' encode(text, add_special_tokens=False). Throws kInvalidArgument if the text isn't
   // UTF-8, kCancelled.
-  std::vector<int32_t> EncodeTemplate(std::string_view text, const CancelCheck& cancelled = {}) const;
+  std::vector<int32_t> EncodeTemplate(std::string_view text,
+                                      const CancelCheck& cancelled = {}) const;
 
   // The ids of text from elsewhere: no spelling of it becomes an added token, marked special or
   // not. Equals EncodeTemplate of the same file without `added_tokens`. Time is O(n log n) in the

@@ -65,7 +65,8 @@ class TokenizerReferenceTest : public testing::TestWithParam<const char*> {
       if (!std::filesystem::exists(file)) GTEST_SKIP() << "DOCMEM_SMOLLM2 names no model folder";
     }
     tokenizer_.emplace(Tokenizer::Load(file));
-    ids_.emplace(SafetensorsFile::Open(kFolder / "ids" / (std::string(GetParam()) + ".safetensors")));
+    ids_.emplace(
+        SafetensorsFile::Open(kFolder / "ids" / (std::string(GetParam()) + ".safetensors")));
     golden_ = ReadJson(kFolder / "ids" / (std::string(GetParam()) + ".json"));
     strings_ = ReadJson(kFolder / "strings.json")["strings"].get<std::vector<std::string>>();
   }

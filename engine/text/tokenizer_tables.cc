@@ -35,8 +35,8 @@ void ForEachComponent(const JsonFields& component, std::string_view list_key, co
 }
 
 [[noreturn]] void RefuseType(const JsonFields& component, const char* understood) {
-  ThrowUnimplemented(component.Path("type"), "is \"" + component.String("type") +
-                                                 "\"; understood is " + understood);
+  ThrowUnimplemented(component.Path("type"),
+                     "is \"" + component.String("type") + "\"; understood is " + understood);
 }
 
 bool ParseNormalizer(const JsonFields& root) {

@@ -63,8 +63,8 @@ void OrderMarks(std::vector<int32_t>* points) {
     run = std::find_if(run, points->end(), [](int32_t p) { return CombiningClass(p) != 0; });
     const auto end =
         std::find_if(run, points->end(), [](int32_t p) { return CombiningClass(p) == 0; });
-    std::stable_sort(
-        run, end, [](int32_t a, int32_t b) { return CombiningClass(a) < CombiningClass(b); });
+    std::stable_sort(run, end,
+                     [](int32_t a, int32_t b) { return CombiningClass(a) < CombiningClass(b); });
     run = end;
   }
 }

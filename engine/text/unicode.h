@@ -15,8 +15,8 @@ struct Utf8Step {
     kIncomplete,  // the bytes end inside a character
   };
   Kind kind;
-  size_t bytes;          // how many bytes belong to it, at least 1
-  uint32_t code_point;   // of a whole character, else U+FFFD
+  size_t bytes;         // how many bytes belong to it, at least 1
+  uint32_t code_point;  // of a whole character, else U+FFFD
 };
 
 // `text` must not be empty. The bytes of an invalid step are the longest start of a character, so
