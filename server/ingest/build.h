@@ -55,8 +55,9 @@ struct BuildResult {
 class BuildSink {
  public:
   virtual ~BuildSink() = default;
+  /// Must not call back: a lock of the build is held.
   virtual void OnProgress(const BuildProgress& progress) = 0;
-  /// Exactly once and last, unless the sink has left.
+  /// Once and last; not at all when the sink has left in time.
   virtual void OnClosed(const absl::StatusOr<BuildResult>& result) = 0;
 };
 
@@ -77,7 +78,7 @@ class Builds {
                                         std::shared_ptr<BuildSink> sink) = 0;
   virtual absl::StatusOr<Ticket> BuildCaches(CacheBuildRequest request,
                                              std::shared_ptr<BuildSink> sink) = 0;
-  /// The sink is called no more; a build that nobody waits for any more is stopped, unless it is
+  /// The sink is called no more, but for a call that is under way; a build that nobody waits for any more is stopped, unless it is
   /// detached or publishing already.
   virtual void Leave(const Ticket& ticket) = 0;
 };

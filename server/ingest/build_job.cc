@@ -269,13 +269,14 @@ void BuildJob::SendProgress() {
 
 void BuildJob::Close(const absl::StatusOr<BuildResult>& result) {
   Timer::Id heartbeat = 0;
+  std::map<uint64_t, std::shared_ptr<BuildSink>> sinks;
   {
     store::MutexLock lock(&mutex_);
     closed_ = true;
     heartbeat = heartbeat_;
-    for (const auto& [id, sink] : sinks_) sink->OnClosed(result);
-    sinks_.clear();
+    sinks.swap(sinks_);
   }
+  for (const auto& [id, sink] : sinks) sink->OnClosed(result);
   builder_->parts_.timer->Cancel(heartbeat);
   builder_->Finished(name_);
 }

@@ -123,16 +123,13 @@ store::NewCache BuildJob::Describe(std::shared_ptr<const engine::Cache> cache,
 
 void BuildJob::SettleMemories(const store::Document& document) {
   Memories* const memories = builder_->parts_.memories;
-  if (replaces_) {
-    for (const store::Cache& cache : document_.caches) memories->Forget(document.key, cache);
+  if (replaces_) memories->ForgetDocument(document.key);
+  if (!document.spec.pinned) return;
+  absl::StatusOr<store::Adapter> adapter = absl::NotFoundError("no current adapter");
+  if (document.current_adapter_version != 0) {
+    adapter = builder_->parts_.store->GetAdapter(document.key, 0);
   }
-  if (document.spec.pinned || replaces_) {
-    absl::StatusOr<store::Adapter> adapter =
-        document.current_adapter_version != 0
-            ? builder_->parts_.store->GetAdapter(document.key, 0)
-            : absl::NotFoundError("no current adapter");
-    memories->SetPins(document, adapter.ok() ? &*adapter : nullptr);
-  }
+  memories->SetPins(document, adapter.ok() ? &*adapter : nullptr);
 }
 
 void BuildJob::Fail(absl::Status status) {

@@ -110,12 +110,17 @@ void Memories::SetPins(const store::Document& document, const store::Adapter* cu
   if (pinned.empty()) pins_.erase(PinName(document.key));
 }
 
-void Memories::ForgetPins(const store::DocumentKey& document) {
-  store::MutexLock lock(&pins_mutex_);
-  const auto it = pins_.find(PinName(document));
-  if (it == pins_.end()) return;
-  for (const store::ResidentKey& key : it->second) loaded_.SetPinned(key, false);
-  pins_.erase(it);
+void Memories::ForgetDocument(const store::DocumentKey& document) {
+  {
+    store::MutexLock lock(&pins_mutex_);
+    if (const auto it = pins_.find(PinName(document)); it != pins_.end()) {
+      for (const store::ResidentKey& key : it->second) loaded_.SetPinned(key, false);
+      pins_.erase(it);
+    }
+  }
+  for (const ResidentMemory& memory : Residents()) {
+    if (memory.document == document) loaded_.Erase(memory.resident.key);
+  }
 }
 
 void Memories::Forget(const store::DocumentKey& document, const store::Cache& cache) {

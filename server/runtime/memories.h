@@ -49,7 +49,7 @@ class Memories : public Residency {
   void SetPins(const store::Document& document, const store::Adapter* current) override;
   void Forget(const store::DocumentKey& document, const store::Cache& cache) override;
   void Forget(const store::Adapter& adapter) override;
-  void ForgetPins(const store::DocumentKey& document) override;
+  void ForgetDocument(const store::DocumentKey& document) override;
   void Prefetch(const store::DocumentKey& document, const store::Cache& cache,
                 const store::Adapter* adapter,
                 absl::AnyInvocable<void(absl::Status)> done) override;

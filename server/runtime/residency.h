@@ -29,7 +29,8 @@ class Residency {
   /// After a deletion or replacement: nobody finds these again, their bytes go with the last lease.
   virtual void Forget(const store::DocumentKey& document, const store::Cache& cache) = 0;
   virtual void Forget(const store::Adapter& adapter) = 0;
-  virtual void ForgetPins(const store::DocumentKey& document) = 0;
+  /// All of a document's memories and its pins.
+  virtual void ForgetDocument(const store::DocumentKey& document) = 0;
 
   /// Loads a cache and, unless null, an adapter, and gives the lease back at once. `done` runs
   /// exactly once, inside this call when both are here already. RESOURCE_EXHAUSTED when they don't
