@@ -1,0 +1,40 @@
+#pragma once
+
+#include <string>
+
+#include "docmem/v1/adapter.pb.h"
+#include "engine/formats/digest.h"
+#include "server/ingest/adapter_intake.h"
+#include "server/interceptors/late.h"
+#include "server/services/client_stream.h"
+
+namespace docmem::server {
+
+/// Takes the parts of one adapter and publishes it once all of them, the end message included, have
+/// come in the right order. Executor.
+class AdapterUploadSink final : public MessageSink<v1::UploadAdapterRequest, v1::Adapter> {
+ public:
+  explicit AdapterUploadSink(const Late<AdapterIntake>* intake) : intake_(intake) {}
+
+  absl::Status OnMessage(v1::UploadAdapterRequest* message) override;
+  absl::Status OnEnd(v1::Adapter* response) override;
+
+ private:
+  enum class Expect { kHeader, kFileOrEnd, kChunk, kNothing };
+
+  absl::Status TakeHeader(const v1::AdapterHeader& header);
+  absl::Status TakeFile(const v1::AdapterFile& file);
+  absl::Status TakeChunk(const std::string& chunk);
+  absl::Status TakeEnd(const v1::StreamEnd& end);
+
+  const Late<AdapterIntake>* const intake_;
+  Expect expect_ = Expect::kHeader;
+  AdapterUpload upload_;
+  std::string* file_ = nullptr;  // the one that is being filled
+  uint64_t file_bytes_ = 0;      // announced
+  uint64_t announced_bytes_ = 0;
+  uint64_t received_bytes_ = 0;
+  engine::Sha256 digest_;
+};
+
+}  // namespace docmem::server

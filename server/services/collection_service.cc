@@ -1,0 +1,102 @@
+#include "server/services/collection_service.h"
+
+#include <utility>
+#include <vector>
+
+#include "server/services/collection_settings.h"
+#include "server/services/messages.h"
+#include "server/services/unary.h"
+#include "server/services/validate.h"
+
+namespace docmem::server {
+namespace {
+
+absl::Status Answer(const absl::StatusOr<store::Collection>& collection, v1::Collection* response) {
+  if (collection.ok()) *response = ToMessage(*collection);
+  return collection.status();
+}
+
+std::vector<store::DocumentKey> DocumentsOf(store::AdapterStore& store,
+                                            const std::string& collection) {
+  std::vector<store::DocumentKey> keys;
+  store::PageRequest page{.size = 1000};
+  do {
+    const auto found = store.ListDocuments(collection, {}, page);
+    if (!found.ok()) break;
+    for (const store::Document& document : found->items) keys.push_back(document.key);
+    page.token = found->next_token;
+  } while (!page.token.empty());
+  return keys;
+}
+
+}  // namespace
+
+grpc::ServerUnaryReactor* CollectionService::Create(grpc::CallbackServerContext* context,
+                                                    const v1::CreateCollectionRequest* request,
+                                                    v1::Collection* response) {
+  return RunUnary(services_, method::kCollectionCreate, context, [=, this](const Call&) {
+    absl::Status status = CheckId("name", request->name());
+    store::CollectionSettings settings;
+    if (status.ok()) status = ApplySettings(request->settings(), AllSettingsMask(), &settings);
+    if (!status.ok()) return status;
+    return Answer((*store_)->CreateCollection(request->name(), settings), response);
+  });
+}
+
+grpc::ServerUnaryReactor* CollectionService::Get(grpc::CallbackServerContext* context,
+                                                 const v1::GetCollectionRequest* request,
+                                                 v1::Collection* response) {
+  return RunUnary(services_, method::kCollectionGet, context, [=, this](const Call&) {
+    if (absl::Status status = CheckId("name", request->name()); !status.ok()) return status;
+    return Answer((*store_)->GetCollection(request->name()), response);
+  });
+}
+
+grpc::ServerUnaryReactor* CollectionService::List(grpc::CallbackServerContext* context,
+                                                  const v1::ListCollectionsRequest* request,
+                                                  v1::ListCollectionsResponse* response) {
+  return RunUnary(services_, method::kCollectionList, context, [=, this](const Call&) {
+    const auto page = CheckPage(request->page_size(), request->page_token());
+    if (!page.ok()) return page.status();
+    absl::StatusOr<store::Page<store::Collection>> found = (*store_)->ListCollections(*page);
+    if (!found.ok()) return found.status();
+    for (const store::Collection& collection : found->items) {
+      *response->add_collections() = ToMessage(collection);
+    }
+    response->set_next_page_token(std::move(found->next_token));
+    return absl::OkStatus();
+  });
+}
+
+grpc::ServerUnaryReactor* CollectionService::Update(grpc::CallbackServerContext* context,
+                                                    const v1::UpdateCollectionRequest* request,
+                                                    v1::Collection* response) {
+  return RunUnary(services_, method::kCollectionUpdate, context, [=, this](const Call&) {
+    if (absl::Status status = CheckId("name", request->name()); !status.ok()) return status;
+    const auto edit = [&](store::CollectionSettings& settings) {
+      return ApplySettings(request->settings(), request->update_mask(), &settings);
+    };
+    return Answer((*store_)->UpdateCollection(request->name(), request->revision(), edit),
+                  response);
+  });
+}
+
+grpc::ServerUnaryReactor* CollectionService::Delete(grpc::CallbackServerContext* context,
+                                                    const v1::DeleteCollectionRequest* request,
+                                                    v1::DeleteCollectionResponse* response) {
+  return RunUnary(services_, method::kCollectionDelete, context, [=, this](const Call&) {
+    if (absl::Status status = CheckId("name", request->name()); !status.ok()) return status;
+    store::AdapterStore& store = **store_;
+    std::vector<store::DocumentKey> documents;
+    if (request->force()) documents = DocumentsOf(store, request->name());
+    const absl::StatusOr<uint32_t> deleted =
+        store.DeleteCollection(request->name(), request->force());
+    if (absl::IsNotFound(deleted.status()) && request->allow_missing()) return absl::OkStatus();
+    if (!deleted.ok()) return deleted.status();
+    for (const store::DocumentKey& document : documents) (*residency_)->ForgetDocument(document);
+    response->set_deleted_documents(*deleted);
+    return absl::OkStatus();
+  });
+}
+
+}  // namespace docmem::server
