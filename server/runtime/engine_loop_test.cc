@@ -1,0 +1,170 @@
+#include "server/runtime/engine_loop.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/synchronization/notification.h"
+#include "server/runtime/testing.h"
+
+namespace docmem::server {
+namespace {
+
+constexpr absl::Duration kPatience = absl::Seconds(60);
+
+class RecordingSink : public SequenceSink {
+ public:
+  void OnEvent(const engine::SequenceEvent& event) override {
+    EXPECT_FALSE(closed.HasBeenNotified());
+    tokens.insert(tokens.end(), event.token_ids.begin(), event.token_ids.end());
+    text += event.text;
+    finished = finished || event.finish.has_value();
+    if (!tokens.empty() && !first_token.HasBeenNotified()) first_token.Notify();
+  }
+  void OnClosed(const absl::Status& end) override {
+    status = end;
+    closed.Notify();
+  }
+
+  std::vector<int32_t> tokens;
+  std::string text;
+  bool finished = false;
+  absl::Status status;
+  absl::Notification first_token;
+  absl::Notification closed;
+};
+
+class CountingWork : public TensorWork {
+ public:
+  explicit CountingWork(int units) : units_(units) {}
+  bool Step() override {
+    ++done;
+    if (done == throw_at) throw engine::Error(engine::ErrorKind::kInternal, "layer", "broken");
+    return done >= units_;
+  }
+  void OnClosed(const absl::Status& end) override {
+    status = end;
+    closed.Notify();
+  }
+
+  std::atomic<int> done{0};
+  int throw_at = -1;
+  absl::Status status;
+  absl::Notification closed;
+
+ private:
+  const int units_;
+};
+
+class EngineLoopTest : public testing::Test {
+ protected:
+  engine::SequenceRequest Request(uint32_t max_tokens) {
+    engine::SequenceRequest request;
+    request.cache = TinyCache(TinyDocument(), 500'000);
+    request.prompt_ids = TinyEngine()->prompt_format().QuestionIds({}, "", "Which lamp?");
+    request.max_tokens = max_tokens;
+    return request;
+  }
+
+  Metrics metrics_{"test"};
+};
+
+TEST_F(EngineLoopTest, ASequenceRunsToItsEndAndGivesItsMemoryBackBeforeItIsClosed) {
+  EngineLoop loop(TinyEngine(), &metrics_, {});
+  const auto sink = std::make_shared<RecordingSink>();
+  engine::SequenceRequest request = Request(8);
+  const std::weak_ptr<const engine::Cache> cache = request.cache;
+  loop.Submit(std::move(request), sink);
+  ASSERT_TRUE(sink->closed.WaitForNotificationWithTimeout(kPatience));
+  EXPECT_TRUE(sink->status.ok()) << sink->status;
+  EXPECT_TRUE(sink->finished);
+  EXPECT_FALSE(sink->tokens.empty());
+  EXPECT_TRUE(cache.expired());
+  EXPECT_EQ(loop.running_sequences(), 0);
+}
+
+TEST_F(EngineLoopTest, ACancelledSequenceEndsWithTheGivenStatus) {
+  EngineLoop loop(TinyEngine(), &metrics_, {});
+  const auto sink = std::make_shared<RecordingSink>();
+  const EngineLoop::Ticket ticket = loop.Submit(Request(100'000), sink);
+  ASSERT_TRUE(sink->first_token.WaitForNotificationWithTimeout(kPatience));
+  loop.Cancel(ticket, absl::CancelledError("enough"));
+  ASSERT_TRUE(sink->closed.WaitForNotificationWithTimeout(kPatience));
+  EXPECT_EQ(sink->status, absl::CancelledError("enough"));
+  EXPECT_EQ(loop.running_sequences(), 0);
+  EXPECT_EQ(loop.own_kv_bytes(), 0U);
+}
+
+TEST_F(EngineLoopTest, ARefusedRequestIsClosedWithItsReasonAndOthersGoOn) {
+  EngineLoop loop(TinyEngine(), &metrics_, {});
+  const auto bad = std::make_shared<RecordingSink>();
+  const auto good = std::make_shared<RecordingSink>();
+  engine::SequenceRequest empty = Request(4);
+  empty.prompt_ids.clear();
+  loop.Submit(std::move(empty), bad);
+  loop.Submit(Request(4), good);
+  ASSERT_TRUE(bad->closed.WaitForNotificationWithTimeout(kPatience));
+  ASSERT_TRUE(good->closed.WaitForNotificationWithTimeout(kPatience));
+  EXPECT_TRUE(absl::IsInvalidArgument(bad->status)) << bad->status;
+  EXPECT_TRUE(good->status.ok()) << good->status;
+}
+
+TEST_F(EngineLoopTest, WorkAdvancesBetweenDecodeStepsAndStreamsGoOn) {
+  EngineLoop loop(TinyEngine(), &metrics_, {});
+  const auto sink = std::make_shared<RecordingSink>();
+  const EngineLoop::Ticket ticket = loop.Submit(Request(100'000), sink);
+  ASSERT_TRUE(sink->first_token.WaitForNotificationWithTimeout(kPatience));
+  const auto work = std::make_shared<CountingWork>(20);
+  loop.Post(work);
+  ASSERT_TRUE(work->closed.WaitForNotificationWithTimeout(kPatience));
+  EXPECT_TRUE(work->status.ok());
+  EXPECT_EQ(work->done, 20);
+  EXPECT_FALSE(sink->closed.HasBeenNotified());
+  loop.Cancel(ticket, absl::CancelledError(""));
+  ASSERT_TRUE(sink->closed.WaitForNotificationWithTimeout(kPatience));
+}
+
+TEST_F(EngineLoopTest, WorkThatThrowsIsClosedWithTheStatusAndTheNextOneRuns) {
+  EngineLoop loop(TinyEngine(), &metrics_, {});
+  const auto broken = std::make_shared<CountingWork>(5);
+  broken->throw_at = 2;
+  const auto next = std::make_shared<CountingWork>(3);
+  loop.Post(broken);
+  loop.Post(next);
+  ASSERT_TRUE(next->closed.WaitForNotificationWithTimeout(kPatience));
+  EXPECT_TRUE(absl::IsInternal(broken->status)) << broken->status;
+  EXPECT_EQ(broken->done, 2);
+  EXPECT_TRUE(next->status.ok());
+}
+
+TEST_F(EngineLoopTest, WithdrawnWorkStopsBeforeItsNextUnit) {
+  EngineLoop loop(TinyEngine(), &metrics_, {});
+  const auto endless = std::make_shared<CountingWork>(1'000'000'000);
+  const EngineLoop::Ticket ticket = loop.Post(endless);
+  while (endless->done == 0) absl::SleepFor(absl::Milliseconds(1));
+  loop.Withdraw(ticket, absl::CancelledError("left"));
+  ASSERT_TRUE(endless->closed.WaitForNotificationWithTimeout(kPatience));
+  EXPECT_EQ(endless->status, absl::CancelledError("left"));
+  EXPECT_EQ(loop.waiting_work(), 0);
+}
+
+TEST_F(EngineLoopTest, StopClosesEverythingWithItsStatusAndRefusesWhatComesLater) {
+  EngineLoop loop(TinyEngine(), &metrics_, {});
+  const auto running = std::make_shared<RecordingSink>();
+  const auto work = std::make_shared<CountingWork>(1'000'000'000);
+  loop.Submit(Request(100'000), running);
+  loop.Post(work);
+  ASSERT_TRUE(running->first_token.WaitForNotificationWithTimeout(kPatience));
+  loop.Stop(absl::UnavailableError("stopping"));
+  EXPECT_EQ(running->status, absl::UnavailableError("stopping"));
+  EXPECT_EQ(work->status, absl::UnavailableError("stopping"));
+  const auto late = std::make_shared<RecordingSink>();
+  loop.Submit(Request(1), late);
+  EXPECT_EQ(late->status, absl::UnavailableError("stopping"));
+}
+
+}  // namespace
+}  // namespace docmem::server

@@ -1,0 +1,95 @@
+#include "server/runtime/timer.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <mutex>
+#include <vector>
+
+#include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
+
+namespace docmem::server {
+namespace {
+
+TEST(TimerTest, CallbacksRunInTheOrderOfTheirTimes) {
+  Timer timer;
+  std::vector<int> order;
+  absl::Notification done;
+  const absl::Time now = absl::Now();
+  timer.At(now + absl::Milliseconds(60), [&] {
+    order.push_back(3);
+    done.Notify();
+  });
+  timer.At(now + absl::Milliseconds(20), [&] { order.push_back(1); });
+  timer.At(now + absl::Milliseconds(40), [&] { order.push_back(2); });
+  ASSERT_TRUE(done.WaitForNotificationWithTimeout(absl::Seconds(30)));
+  EXPECT_EQ(order, (std::vector<int>{1, 2, 3}));
+}
+
+TEST(TimerTest, ATimeInThePastRunsAtOnce) {
+  Timer timer;
+  absl::Notification done;
+  timer.At(absl::InfinitePast(), [&] { done.Notify(); });
+  EXPECT_TRUE(done.WaitForNotificationWithTimeout(absl::Seconds(30)));
+}
+
+TEST(TimerTest, AnInfiniteTimeNeverRunsAndDoesNotHoldUpOthers) {
+  std::atomic<bool> never{false};
+  absl::Notification done;
+  {
+    Timer timer;
+    timer.At(absl::InfiniteFuture(), [&] { never = true; });
+    timer.At(absl::Now(), [&] { done.Notify(); });
+    EXPECT_TRUE(done.WaitForNotificationWithTimeout(absl::Seconds(30)));
+  }
+  EXPECT_FALSE(never);
+}
+
+TEST(TimerTest, ACancelledCallbackDoesNotRun) {
+  std::atomic<bool> ran{false};
+  Timer timer;
+  const Timer::Id id = timer.At(absl::Now() + absl::Milliseconds(50), [&] { ran = true; });
+  timer.Cancel(id);
+  absl::Notification later;
+  timer.At(absl::Now() + absl::Milliseconds(100), [&] { later.Notify(); });
+  ASSERT_TRUE(later.WaitForNotificationWithTimeout(absl::Seconds(30)));
+  EXPECT_FALSE(ran);
+}
+
+TEST(TimerTest, CancelWaitsForACallbackThatRuns) {
+  std::atomic<bool> finished{false};
+  absl::Notification started;
+  Timer timer;
+  const Timer::Id id = timer.At(absl::Now(), [&] {
+    started.Notify();
+    absl::SleepFor(absl::Milliseconds(50));
+    finished = true;
+  });
+  started.WaitForNotification();
+  timer.Cancel(id);
+  EXPECT_TRUE(finished);
+}
+
+TEST(TimerTest, ACallbackMayCancelItselfAndAddOthers) {
+  Timer timer;
+  absl::Notification done;
+  std::atomic<Timer::Id> id{0};
+  absl::Notification known;
+  id = timer.At(absl::Now(), [&] {
+    known.WaitForNotification();
+    timer.Cancel(id);
+    timer.At(absl::Now(), [&] { done.Notify(); });
+  });
+  known.Notify();
+  EXPECT_TRUE(done.WaitForNotificationWithTimeout(absl::Seconds(30)));
+}
+
+TEST(TimerTest, UnknownIdsAreIgnored) {
+  Timer timer;
+  timer.Cancel(0);
+  timer.Cancel(12345);
+}
+
+}  // namespace
+}  // namespace docmem::server
