@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "engine/artifacts/cache_file.h"
 #include "server/errors/error.h"
 #include "server/errors/from_exception.h"
 

@@ -51,8 +51,6 @@ class BuildJob : public TensorWork, public std::enable_shared_from_this<BuildJob
   void ChooseMissing();
   void Publish();
   absl::StatusOr<store::Document> PublishFiles();
-  store::NewCache Describe(std::shared_ptr<const engine::Cache> cache,
-                           const engine::Compression& compression) const;
   void SettleMemories(const store::Document& document);
   absl::Status cancelled() const;
   void Fail(absl::Status status);

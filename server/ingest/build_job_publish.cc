@@ -1,38 +1,10 @@
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "engine/artifacts/cache_file.h"
-#include "engine/formats/digest.h"
-#include "engine/model/model_config.h"
-#include "server/errors/error.h"
-#include "server/errors/from_exception.h"
 #include "server/ingest/build_job.h"
+#include "server/runtime/cache_artifact.h"
 
 namespace docmem::server {
-namespace {
-
-constexpr char kCacheFileName[] = "cache.safetensors";
-
-// Carries a status of the writer through the engine's sink, which can only throw.
-struct AppendFailed {
-  absl::Status status;
-};
-
-absl::Status WriteTo(store::ArtifactWriter& writer, const engine::Cache& cache) {
-  try {
-    engine::WriteCacheFile(cache, [&writer](std::span<const std::byte> bytes) {
-      if (absl::Status status = writer.Append(bytes); !status.ok()) throw AppendFailed{status};
-    });
-    return absl::OkStatus();
-  } catch (const AppendFailed& failed) {
-    return failed.status;
-  } catch (...) {
-    return StatusFromException(std::current_exception());
-  }
-}
-
-}  // namespace
 
 void BuildJob::Publish() {
   Report(BuildProgress::Phase::kPublishing, 0.0);
@@ -61,7 +33,8 @@ void BuildJob::Publish() {
 absl::StatusOr<store::Document> BuildJob::PublishFiles() {
   std::vector<store::NewCache> caches;
   for (size_t i = 0; i < caches_.size(); ++i) {
-    caches.push_back(Describe(caches_[i], missing_[i]));
+    caches.push_back(
+        CacheArtifact(*builder_->parts_.engine, caches_[i], missing_[i], system_text_));
   }
   store::AdapterStore* const store = builder_->parts_.store;
   if (!announced_ && !replaces_) {
@@ -91,34 +64,6 @@ absl::StatusOr<store::Document> BuildJob::PublishFiles() {
   if (retain) publication.text = request_.text;
   publication.caches = std::move(caches);
   return store->PublishDocument(publication);
-}
-
-store::NewCache BuildJob::Describe(std::shared_ptr<const engine::Cache> cache,
-                                   const engine::Compression& compression) const {
-  const engine::CacheIdentity& identity = cache->identity();
-  const engine::Engine& engine = *builder_->parts_.engine;
-  store::NewCache described;
-  store::CacheSpec& spec = described.spec;
-  spec.id = identity.Digest();
-  const engine::MetadataMap fields = identity.Fields();
-  spec.identity = {fields.begin(), fields.end()};
-  spec.ratio_ppm = compression.ratio_ppm;
-  const bool scored = compression.ratio_ppm != 0 && compression.ratio_ppm != engine::kRatioOnePpm;
-  spec.profile = scored ? engine::ProfileName(compression.profile) : "none";
-  spec.kv_dtype = identity.kv_dtype;
-  spec.system_text_digest = engine::Sha256Hex(
-      system_text_.empty() ? engine.prompt_format().default_system_text() : system_text_);
-  spec.head_tokens = static_cast<uint32_t>(identity.head_tokens);
-  spec.context_tokens = static_cast<uint32_t>(identity.context_tokens);
-  spec.kept_tokens = static_cast<uint32_t>(cache->kept_tokens());
-  spec.device_bytes = engine::CacheFileBytes(*cache);
-  spec.full_bytes = engine.CacheBytes(identity.context_tokens);
-  described.file.name = kCacheFileName;
-  described.file.max_bytes = spec.device_bytes;
-  described.file.producer = [cache = std::move(cache)](store::ArtifactWriter& writer) {
-    return WriteTo(writer, *cache);
-  };
-  return described;
 }
 
 void BuildJob::SettleMemories(const store::Document& document) {

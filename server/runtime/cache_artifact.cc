@@ -1,0 +1,65 @@
+#include "server/runtime/cache_artifact.h"
+
+#include <span>
+#include <utility>
+
+#include "engine/artifacts/cache_file.h"
+#include "engine/formats/digest.h"
+#include "server/errors/from_exception.h"
+
+namespace docmem::server {
+namespace {
+
+constexpr char kCacheFileName[] = "cache.safetensors";
+
+// Carries a status of the writer through the engine's sink, which can only throw.
+struct AppendFailed {
+  absl::Status status;
+};
+
+absl::Status WriteTo(store::ArtifactWriter& writer, const engine::Cache& cache) {
+  try {
+    engine::WriteCacheFile(cache, [&writer](std::span<const std::byte> bytes) {
+      if (absl::Status status = writer.Append(bytes); !status.ok()) throw AppendFailed{status};
+    });
+    return absl::OkStatus();
+  } catch (const AppendFailed& failed) {
+    return failed.status;
+  } catch (...) {
+    return StatusFromException(std::current_exception());
+  }
+}
+
+bool Scored(uint32_t ratio_ppm) { return ratio_ppm != 0 && ratio_ppm != engine::kRatioOnePpm; }
+
+}  // namespace
+
+store::NewCache CacheArtifact(const engine::Engine& engine,
+                              std::shared_ptr<const engine::Cache> cache,
+                              const engine::Compression& compression,
+                              const std::string& system_text) {
+  const engine::CacheIdentity& identity = cache->identity();
+  const auto fields = identity.Fields();
+  store::NewCache artifact;
+  artifact.spec = {
+      .id = identity.Digest(),
+      .identity = {fields.begin(), fields.end()},
+      .ratio_ppm = compression.ratio_ppm,
+      .profile = Scored(compression.ratio_ppm) ? engine::ProfileName(compression.profile) : "none",
+      .kv_dtype = identity.kv_dtype,
+      .system_text_digest = engine::Sha256Hex(
+          system_text.empty() ? engine.prompt_format().default_system_text() : system_text),
+      .head_tokens = static_cast<uint32_t>(identity.head_tokens),
+      .context_tokens = static_cast<uint32_t>(identity.context_tokens),
+      .kept_tokens = static_cast<uint32_t>(cache->kept_tokens()),
+      .device_bytes = engine::CacheFileBytes(*cache),
+      .full_bytes = engine.KvBytes(identity.context_tokens)};
+  artifact.file.name = kCacheFileName;
+  artifact.file.max_bytes = artifact.spec.device_bytes;
+  artifact.file.producer = [cache = std::move(cache)](store::ArtifactWriter& writer) {
+    return WriteTo(writer, *cache);
+  };
+  return artifact;
+}
+
+}  // namespace docmem::server
