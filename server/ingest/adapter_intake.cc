@@ -4,8 +4,8 @@
 
 #include <cstdio>
 #include <span>
-#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_split.h"
 #include "engine/engine.h"
@@ -25,10 +25,11 @@ std::span<const std::byte> BytesOf(const std::string& text) {
 std::string ModulesJson(const engine::AdapterDescription& description) {
   nlohmann::json modules = nlohmann::json::array();
   for (const auto& [name, settings] : description.modules) {
-    for (const std::string_view text : absl::StrSplit(settings, ", ")) {
+    const std::vector<std::string> texts = absl::StrSplit(settings, ", ");
+    for (const std::string& text : texts) {
       unsigned rank = 0;
       double scale = 0;
-      if (std::sscanf(std::string(text).c_str(), "r=%u scale=%lf", &rank, &scale) != 2) continue;
+      if (std::sscanf(text.c_str(), "r=%u scale=%lf", &rank, &scale) != 2) continue;
       modules.push_back({{"name", name}, {"rank", rank}, {"scale", scale}});
     }
   }

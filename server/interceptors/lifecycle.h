@@ -16,8 +16,12 @@ class Lifecycle {
   /// `Drain` and its undoing; kStopping implies it.
   void SetDraining(bool draining) { draining_.store(draining); }
 
+  /// Part of the model that is loaded, 0 to 1.
+  void SetLoadProgress(double progress) { load_progress_.store(progress); }
+
   Phase phase() const { return phase_.load(); }
   bool draining() const { return draining_.load() || phase() == Phase::kStopping; }
+  double load_progress() const { return load_progress_.load(); }
   /// New work is taken.
   bool ready() const { return phase() == Phase::kServing && !draining(); }
 
@@ -27,6 +31,7 @@ class Lifecycle {
  private:
   std::atomic<Phase> phase_{Phase::kOpeningRegistry};
   std::atomic<bool> draining_{false};
+  std::atomic<double> load_progress_{0.0};
 };
 
 }  // namespace docmem::server
