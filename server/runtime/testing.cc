@@ -1,14 +1,49 @@
 #include "server/runtime/testing.h"
 
 #include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <stdexcept>
+#include <utility>
+
+#include "engine/artifacts/mode.h"
+#include "engine/formats/digest.h"
+#include "server/runtime/cache_artifact.h"
 
 namespace docmem::server {
+namespace {
+
+const std::filesystem::path kReference =
+    std::filesystem::path(DOCMEM_SOURCE_DIR) / "tests/reference";
+
+template <class T>
+T OrThrow(absl::StatusOr<T> value) {
+  if (!value.ok()) throw std::runtime_error(value.status().ToString());
+  return *std::move(value);
+}
+
+std::string MakeFolder() {
+  std::string name = (std::filesystem::temp_directory_path() / "docmem-test-XXXXXX").string();
+  if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder");
+  return name;
+}
+
+std::unique_ptr<store::AdapterStore> OpenStore(const std::string& folder) {
+  store::AdapterStoreOptions options;
+  options.folder = folder;
+  return OrThrow(store::AdapterStore::Open(std::move(options)));
+}
+
+std::span<const std::byte> BytesOf(const std::string& text) {
+  return std::as_bytes(std::span(text.data(), text.size()));
+}
+
+}  // namespace
 
 std::shared_ptr<const engine::Engine> TinyEngine() {
   static const std::shared_ptr<const engine::Engine> engine = [] {
     engine::EngineOptions options;
-    options.model_dir =
-        std::filesystem::path(DOCMEM_SOURCE_DIR) / "tests/reference/models/tiny-llama";
+    options.model_dir = kReference / "models/tiny-llama";
     options.dtype = "float32";
     options.threads = 1;
     return engine::Engine::Load(options);
@@ -32,6 +67,63 @@ std::shared_ptr<const engine::Cache> TinyCache(const std::string& document, uint
   while (!ingestion->Step()) {
   }
   return ingestion->TakeCaches().front();
+}
+
+engine::PeftFolder TinyAdapter(const std::string& name) {
+  engine::PeftFolder folder;
+  for (const auto& entry : std::filesystem::directory_iterator(kReference / "adapters" / name)) {
+    const std::string file = entry.path().filename().string();
+    if (file != "adapter_config.json" && file != "adapter_model.safetensors") continue;
+    std::ifstream in(entry.path(), std::ios::binary);
+    folder[file] = std::string(std::istreambuf_iterator<char>(in), {});
+  }
+  return folder;
+}
+
+TestParts::TestParts(uint64_t device_budget_bytes)
+    : folder(MakeFolder()),
+      store(OpenStore(folder)),
+      memories(TinyEngine(), store.get(), &loaders, &metrics, device_budget_bytes),
+      loop(TinyEngine(), &metrics, {}) {}
+
+TestParts::~TestParts() {
+  loop.Stop(absl::CancelledError("the test is over"));
+  executor.Close();
+  loaders.Close();
+  store.reset();
+  std::filesystem::remove_all(folder);
+}
+
+store::Document TestParts::Publish(const std::string& id,
+                                   const std::vector<uint32_t>& ratios_ppm) {
+  const std::string text = TinyDocument() + id;
+  store::DocumentPublication publication;
+  publication.key = {"default", id};
+  publication.spec.text_sha256 = engine::Sha256Hex(text);
+  publication.spec.text_bytes = text.size();
+  publication.text = text;
+  publication.row = OrThrow(store->BeginDocument(publication.key, publication.spec, 0)).row;
+  for (const uint32_t ratio : ratios_ppm) {
+    publication.caches.push_back(
+        CacheArtifact(*TinyEngine(), TinyCache(text, ratio), {.ratio_ppm = ratio}, ""));
+  }
+  return OrThrow(store->PublishDocument(publication));
+}
+
+store::Adapter TestParts::PublishAdapter(const store::DocumentKey& document,
+                                         const std::string& name) {
+  const engine::PackedAdapter packed = TinyEngine()->Pack(TinyAdapter(name), 64, true);
+  const std::string text_digest = OrThrow(store->GetDocument(document)).spec.text_sha256;
+  store::AdapterPublication publication;
+  publication.document = document;
+  publication.spec.hash = packed.content_hash;
+  publication.spec.scope =
+      std::string(engine::ScopeName(engine::AdapterScope::kQuestionAndAnswer));
+  publication.spec.prompt_format_digest = TinyEngine()->prompt_format().digest();
+  publication.spec.text_digest = text_digest;
+  publication.spec.device_bytes = packed.file.size();
+  publication.packed = store::FileFromMemory("packed.safetensors", BytesOf(packed.file));
+  return OrThrow(store->PublishAdapter(publication));
 }
 
 }  // namespace docmem::server

@@ -1,0 +1,144 @@
+#include "server/runtime/memories.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "absl/synchronization/notification.h"
+#include "server/runtime/testing.h"
+
+namespace docmem::server {
+namespace {
+
+absl::StatusOr<LeasedMemories> AcquireNow(TestParts& parts, const store::Document& document,
+                                          const store::Adapter* adapter) {
+  absl::StatusOr<LeasedMemories> result = absl::UnknownError("nothing came");
+  absl::Notification done;
+  parts.memories.Acquire(document.key, document.caches.front(), adapter, store::WhenFull::kWait,
+                         [&](absl::StatusOr<LeasedMemories> memories) {
+                           result = std::move(memories);
+                           done.Notify();
+                         });
+  done.WaitForNotification();
+  return result;
+}
+
+// Flips one byte in the middle of the largest file of the data folder.
+void DamageLargestFile(const std::string& folder) {
+  std::filesystem::path largest;
+  uintmax_t bytes = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+    if (!entry.is_regular_file() || entry.path().string().find(".db") != std::string::npos) {
+      continue;
+    }
+    if (entry.file_size() > bytes) {
+      bytes = entry.file_size();
+      largest = entry.path();
+    }
+  }
+  std::filesystem::permissions(largest, std::filesystem::perms::owner_all);
+  std::fstream file(largest, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekg(static_cast<std::streamoff>(bytes / 2));
+  const char byte = static_cast<char>(file.get() ^ 1);
+  file.seekp(static_cast<std::streamoff>(bytes / 2));
+  file.put(byte);
+}
+
+TEST(MemoriesTest, AFirstLeaseComesFromDiskAndTheNextFromTheDevice) {
+  TestParts parts;
+  const store::Document document = parts.Publish("d", {500'000});
+  EXPECT_FALSE(parts.memories.IsLoaded(document.key, document.caches.front()));
+  const auto first = AcquireNow(parts, document, nullptr);
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_EQ(first->cache_tier, store::Tier::kDisk);
+  EXPECT_EQ(first->cache->identity().Digest(), document.caches.front().spec.id);
+  const auto second = AcquireNow(parts, document, nullptr);
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_EQ(second->cache_tier, store::Tier::kDevice);
+  EXPECT_EQ(second->cache.get(), first->cache.get());
+}
+
+TEST(MemoriesTest, CacheAndAdapterAreLeasedTogetherAndNamedAmongTheResidents) {
+  TestParts parts;
+  const store::Document document = parts.Publish("d", {500'000});
+  const store::Adapter adapter = parts.PublishAdapter(document.key, "all-modules");
+  const auto memories = AcquireNow(parts, document, &adapter);
+  ASSERT_TRUE(memories.ok()) << memories.status();
+  EXPECT_EQ(memories->adapter->content_hash(), adapter.spec.hash);
+  const std::vector<ResidentMemory> residents = parts.memories.Residents();
+  ASSERT_EQ(residents.size(), 2U);
+  for (const ResidentMemory& resident : residents) {
+    EXPECT_EQ(resident.document, document.key);
+    EXPECT_EQ(resident.resident.leases, 1U);
+    const bool is_cache = resident.resident.key.kind == store::ResidentKind::kCache;
+    EXPECT_EQ(resident.id, is_cache ? document.caches.front().spec.id : adapter.spec.hash);
+  }
+}
+
+TEST(MemoriesTest, ADamagedFileIsQuarantinedAndOthersAreServed) {
+  TestParts parts;
+  const store::Document damaged = parts.Publish("damaged", {0});
+  DamageLargestFile(parts.folder);
+  const store::Document whole = parts.Publish("whole", {900'000});
+  const auto refused = AcquireNow(parts, damaged, nullptr);
+  EXPECT_TRUE(absl::IsDataLoss(refused.status())) << refused.status();
+  const auto document = parts.store->GetDocument(damaged.key);
+  ASSERT_TRUE(document.ok()) << document.status();
+  EXPECT_TRUE(document->caches.front().file.quarantined);
+  EXPECT_TRUE(AcquireNow(parts, whole, nullptr).ok());
+}
+
+TEST(MemoriesTest, ForgottenDocumentsGiveTheirBytesBackWithTheLastLease) {
+  TestParts parts;
+  const store::Document document = parts.Publish("d", {500'000});
+  auto memories = AcquireNow(parts, document, nullptr);
+  ASSERT_TRUE(memories.ok()) << memories.status();
+  parts.memories.ForgetDocument(document.key);
+  EXPECT_FALSE(parts.memories.IsLoaded(document.key, document.caches.front()));
+  EXPECT_GT(parts.memories.Stats().used_bytes, 0U);
+  memories->cache.reset();
+  EXPECT_EQ(parts.memories.Stats().used_bytes, 0U);
+}
+
+TEST(MemoriesTest, PinsFollowTheDocumentsRow) {
+  TestParts parts;
+  store::Document document = parts.Publish("d", {500'000});
+  document.spec.pinned = true;
+  parts.memories.SetPins(document, nullptr);
+  ASSERT_TRUE(AcquireNow(parts, document, nullptr).ok());
+  ASSERT_EQ(parts.memories.Residents().size(), 1U);
+  EXPECT_TRUE(parts.memories.Residents().front().resident.pinned);
+  document.spec.pinned = false;
+  parts.memories.SetPins(document, nullptr);
+  EXPECT_FALSE(parts.memories.Residents().front().resident.pinned);
+}
+
+TEST(MemoriesTest, AFileOverTheBudgetIsRefusedWithTheNumbers) {
+  TestParts parts(/*device_budget_bytes=*/1000);
+  const store::Document document = parts.Publish("d", {0});
+  const auto refused = AcquireNow(parts, document, nullptr);
+  ASSERT_TRUE(absl::IsResourceExhausted(refused.status())) << refused.status();
+  const store::ErrorDetails details = store::DetailsOf(refused.status());
+  EXPECT_EQ(details.count("need_bytes"), 1U);
+  EXPECT_EQ(details.count("pinned_bytes"), 1U);
+}
+
+TEST(MemoriesTest, PrefetchLoadsAndGivesTheLeaseBack) {
+  TestParts parts;
+  const store::Document document = parts.Publish("d", {500'000});
+  absl::Notification done;
+  absl::Status status;
+  parts.memories.Prefetch(document.key, document.caches.front(), nullptr,
+                          [&](const absl::Status& end) {
+                            status = end;
+                            done.Notify();
+                          });
+  done.WaitForNotification();
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_TRUE(parts.memories.IsLoaded(document.key, document.caches.front()));
+  EXPECT_EQ(parts.memories.Residents().front().resident.leases, 0U);
+}
+
+}  // namespace
+}  // namespace docmem::server
