@@ -22,7 +22,7 @@ enum class Fault {
 /// hasn't been synced, so that a loss of power can be played. For tests; thread-safe.
 class FaultInjectionFileSystem : public FileSystem {
  public:
-  static std::shared_ptr<FaultInjectionFileSystem> Create(std::shared_ptr<FileSystem> base);
+  static std::shared_ptr<FaultInjectionFileSystem> Over(std::shared_ptr<FileSystem> base);
 
   /// Lets the `call`-th call from now on (from 1) go wrong. 0: none.
   virtual void FailAt(uint64_t call, Fault fault) = 0;

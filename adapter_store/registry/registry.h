@@ -17,18 +17,19 @@ namespace docmem::store {
 using SqlValue = std::variant<std::monostate, int64_t, std::string>;
 using SqlRow = std::vector<SqlValue>;
 
-/// One open transaction. Statements are literals of ours in the SQL that SQLite and PostgreSQL
-/// share, with parameters $1, $2, … in the order of their first use. One thread; valid during the
-/// body of the transaction.
+/// One open transaction. Statements are ours alone, in the SQL that SQLite and PostgreSQL share,
+/// with parameters $1, $2, … in the order of their first use. One thread; valid during the body of
+/// the transaction.
 class Sql {
  public:
   virtual ~Sql() = default;
   /// Calls `on_row` for each row of the result until it fails; its failure is returned.
   /// ALREADY_EXISTS for a broken unique constraint, FAILED_PRECONDITION for any other one.
-  virtual absl::Status Query(const char* statement, const std::vector<SqlValue>& parameters,
+  virtual absl::Status Query(const std::string& statement, const std::vector<SqlValue>& parameters,
                              absl::FunctionRef<absl::Status(const SqlRow&)> on_row) = 0;
   /// A statement without a result.
-  absl::Status Execute(const char* statement, const std::vector<SqlValue>& parameters = {});
+  absl::Status Execute(const std::string& statement,
+                       const std::vector<SqlValue>& parameters = {});
 };
 
 /// A transactional database with DocMem's tables. Thread-safe. Failures of its own:

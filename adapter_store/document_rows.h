@@ -1,0 +1,58 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "adapter_store/artifact_writer.h"
+#include "adapter_store/registry/artifact_tables.h"
+#include "adapter_store/registry/collection_table.h"
+#include "adapter_store/registry/document_table.h"
+#include "adapter_store/registry/intent_table.h"
+#include "adapter_store/types.h"
+
+namespace docmem::store {
+
+/// Steps that several calls of the store share; each runs inside a transaction of its caller.
+
+/// NOT_FOUND where it isn't.
+absl::StatusOr<CollectionRow> RequireCollection(Sql& sql, const std::string& name);
+absl::StatusOr<DocumentRow> RequireDocument(Sql& sql, const DocumentKey& key);
+/// Also FAILED_PRECONDITION unless it is ready, DATA_LOSS where it is quarantined.
+absl::StatusOr<DocumentRow> RequireReadyDocument(Sql& sql, const DocumentKey& key);
+/// ABORTED unless `expected` is 0 or `actual`.
+absl::Status CheckRevision(uint64_t expected, uint64_t actual);
+/// RESOURCE_EXHAUSTED when the collection would hold more than its settings allow.
+absl::Status CheckQuota(Sql& sql, const CollectionRow& collection, uint64_t new_documents,
+                        uint64_t new_bytes);
+
+/// The document with caches and counts. Where one of its rows is damaged it comes as kQuarantined.
+absl::StatusOr<Document> LoadDocument(Sql& sql, const DocumentRow& row,
+                                      const std::string& collection);
+absl::StatusOr<Adapter> LoadAdapter(Sql& sql, const AdapterRow& row, const DocumentRow& document,
+                                    const DocumentKey& key);
+
+/// Stores changed columns under the next revision.
+absl::Status TouchDocument(Sql& sql, DocumentRow& row, absl::Time now);
+
+/// Inserts rows for caches whose files are written. Where an undamaged cache of that id exists it
+/// stays and the new file goes to `deleted`. Returns how many were inserted.
+struct WrittenCache {
+  const CacheSpec* spec = nullptr;
+  const StoredFile* file = nullptr;
+};
+absl::StatusOr<uint32_t> AddCaches(Sql& sql, const DocumentRow& document,
+                                   const std::vector<WrittenCache>& caches, absl::Time now,
+                                   std::vector<IntentFile>& deleted);
+/// Removes cache and file rows; the files go to `deleted`. Mends the document's default.
+absl::Status RemoveCache(Sql& sql, DocumentRow& document, const CacheRow& cache,
+                         std::vector<IntentFile>& deleted);
+/// Puts the files that belong to a cache, an adapter, or (both 0) to the document itself in
+/// `deleted`.
+absl::Status DoomFiles(Sql& sql, int64_t document_id, int64_t cache_id, int64_t adapter_id,
+                       std::vector<IntentFile>& deleted);
+/// The document's rows; all its files go to `deleted`.
+absl::Status RemoveDocument(Sql& sql, int64_t document_id, std::vector<IntentFile>& deleted);
+
+}  // namespace docmem::store

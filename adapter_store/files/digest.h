@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace docmem::store {
+
+/// XXH3-128 (seed 0) of bytes that come in pieces. Not thread-safe.
+class Xxh3Hasher {
+ public:
+  Xxh3Hasher();
+  ~Xxh3Hasher();
+  Xxh3Hasher(const Xxh3Hasher&) = delete;
+  Xxh3Hasher& operator=(const Xxh3Hasher&) = delete;
+
+  void Update(std::span<const std::byte> bytes);
+  /// 32 lower-case hexadecimal digits, big-endian, of everything so far.
+  std::string Hex() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// XXH3-64 (seed 0): guards rows of the registry.
+uint64_t Xxh3Of(std::string_view bytes);
+
+/// SHA-256 as 64 lower-case hexadecimal digits.
+std::string Sha256Hex(std::string_view bytes);
+
+}  // namespace docmem::store

@@ -1,0 +1,200 @@
+#include <openssl/rand.h>
+
+#include <charconv>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "adapter_store/errors.h"
+#include "adapter_store/names.h"
+#include "adapter_store/status_macros.h"
+#include "adapter_store/store_impl.h"
+
+namespace docmem::store {
+namespace {
+
+constexpr char kLockFile[] = "lock";
+constexpr char kInstanceFile[] = "instance";
+constexpr char kNewInstanceFile[] = "instance.new";
+constexpr char kRegistryFile[] = "registry.db";
+constexpr size_t kInstanceBytes = 16;
+constexpr size_t kMaxInstanceFile = 256;
+
+void SystemRandom(std::span<std::byte> buffer) {
+  RAND_bytes(reinterpret_cast<unsigned char*>(buffer.data()), static_cast<int>(buffer.size()));
+}
+
+absl::StatusOr<std::string> MakeInstance(
+    FileSystem& files, const std::function<void(std::span<std::byte>)>& random) {
+  std::string bytes(kInstanceBytes, '\0');
+  random(std::as_writable_bytes(std::span<char>(bytes)));
+  const std::string instance = absl::BytesToHexString(bytes);
+  const absl::Status removed = files.Remove(kNewInstanceFile);
+  if (!absl::IsNotFound(removed)) STORE_RETURN_IF_ERROR(removed);
+  STORE_ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file, files.Create(kNewInstanceFile));
+  STORE_RETURN_IF_ERROR(file->Append(std::as_bytes(std::span<const char>(instance))));
+  STORE_RETURN_IF_ERROR(file->Sync());
+  STORE_RETURN_IF_ERROR(files.Rename(kNewInstanceFile, kInstanceFile));
+  STORE_RETURN_IF_ERROR(files.SyncFolder(""));
+  return instance;
+}
+
+// Names this data folder for good, so that after a crash it knows its own intents.
+absl::StatusOr<std::string> InstanceOf(
+    FileSystem& files, const std::function<void(std::span<std::byte>)>& random) {
+  const absl::StatusOr<std::unique_ptr<ReadableFile>> file = files.Open(kInstanceFile);
+  if (absl::IsNotFound(file.status())) return MakeInstance(files, random);
+  STORE_RETURN_IF_ERROR(file.status());
+  std::string instance(std::min<uint64_t>((*file)->bytes(), kMaxInstanceFile), '\0');
+  STORE_RETURN_IF_ERROR((*file)->Read(0, std::as_writable_bytes(std::span<char>(instance))));
+  if (CheckHex(kInstanceFile, instance, 2 * kInstanceBytes).ok()) return instance;
+  return absl::DataLossError(
+      "the file 'instance' in the data folder is damaged; delete it to give the folder a new one");
+}
+
+absl::StatusOr<uint64_t> NextGeneration(Registry& registry, const std::string& instance) {
+  const std::string key = absl::StrCat("generation.", instance);
+  uint64_t generation = 0;
+  STORE_RETURN_IF_ERROR(registry.Write([&](Sql& sql) -> absl::Status {
+    STORE_ASSIGN_OR_RETURN(const std::optional<std::string> last, FindSetting(sql, key));
+    generation = 0;
+    if (last.has_value()) {
+      std::from_chars(last->data(), last->data() + last->size(), generation);
+    }
+    ++generation;
+    return PutSettingRow(sql, key, absl::StrCat(generation));
+  }));
+  return generation;
+}
+
+absl::Status FailInterrupted(Sql& sql, DocumentRow row, absl::Time now) {
+  row.state = DocumentState::kFailed;
+  row.state_reason = "the daemon stopped while the document was being built; ingest it again";
+  row.builder.clear();
+  row.updated = now;
+  ++row.revision;
+  return UpdateDocumentRow(sql, row);
+}
+
+absl::Status MarkQuarantined(Sql& sql, DocumentRow row, const std::string& why, absl::Time now) {
+  if (!IsValidId(row.name)) row.name = absl::StrCat("damaged-", row.id);
+  if (row.damaged) {
+    row.spec = DocumentSpec();
+    row.evaluation.clear();
+    row.default_cache_id.clear();
+    row.builder.clear();
+  }
+  row.state = DocumentState::kQuarantined;
+  row.state_reason = why;
+  row.updated = now;
+  ++row.revision;
+  return UpdateDocumentRow(sql, row);
+}
+
+absl::Status MendDocument(Sql& sql, const DocumentRow& row, const std::string& instance,
+                          absl::Time now) {
+  if (row.state == DocumentState::kQuarantined && !row.damaged) return absl::OkStatus();
+  if (row.damaged) return MarkQuarantined(sql, row, "its registry row is damaged", now);
+  bool damaged = false;
+  STORE_ASSIGN_OR_RETURN(const std::vector<CacheRow> caches, CachesOf(sql, row.id));
+  for (const CacheRow& cache : caches) damaged = damaged || cache.damaged;
+  STORE_ASSIGN_OR_RETURN(const std::vector<AdapterRow> adapters,
+                         AdaptersOf(sql, row.id, row.last_adapter + 1, row.last_adapter + 1));
+  for (const AdapterRow& adapter : adapters) damaged = damaged || adapter.damaged;
+  STORE_ASSIGN_OR_RETURN(const std::vector<FileRow> files, FilesOf(sql, row.id));
+  for (const FileRow& file : files) damaged = damaged || file.damaged;
+  if (damaged) {
+    return MarkQuarantined(sql, row, "a registry row of its artifacts is damaged", now);
+  }
+  if (row.state == DocumentState::kBuilding && row.builder == instance) {
+    return FailInterrupted(sql, row, now);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status MendCollections(Sql& sql, absl::Time now) {
+  std::string after;
+  for (;;) {
+    STORE_ASSIGN_OR_RETURN(std::vector<CollectionRow> rows, ListCollectionRows(sql, after, 100));
+    for (CollectionRow& row : rows) {
+      after = row.name;
+      if (!row.damaged) continue;
+      if (!IsValidId(row.name)) row.name = absl::StrCat("damaged-", row.id);
+      row.settings = CollectionSettings();
+      row.settings.retain_text = false;  // its owner may have wanted that
+      row.updated = now;
+      ++row.revision;
+      STORE_RETURN_IF_ERROR(UpdateCollectionRow(sql, row));
+    }
+    if (rows.empty()) break;
+  }
+  STORE_ASSIGN_OR_RETURN(const std::optional<CollectionRow> row,
+                         FindCollection(sql, kDefaultCollection));
+  if (row.has_value()) return absl::OkStatus();
+  CollectionRow created;
+  created.name = kDefaultCollection;
+  created.created = created.updated = now;
+  return InsertCollection(sql, created).status();
+}
+
+}  // namespace
+
+absl::Status StoreImpl::Mend() {
+  return registry().Write([&](Sql& sql) -> absl::Status {
+    STORE_RETURN_IF_ERROR(MendCollections(sql, Now()));
+    std::vector<int64_t> ids;
+    STORE_RETURN_IF_ERROR(ScanDocuments(sql, [&](const DocumentRow& row) {
+      ids.push_back(row.id);
+      return absl::OkStatus();
+    }));
+    for (const int64_t id : ids) {
+      STORE_ASSIGN_OR_RETURN(const std::optional<DocumentRow> row, FindDocumentById(sql, id));
+      if (row.has_value()) {
+        STORE_RETURN_IF_ERROR(MendDocument(sql, *row, parts_.instance, Now()));
+      }
+    }
+    return absl::OkStatus();
+  });
+}
+
+absl::Status StoreImpl::Prepare() {
+  STORE_RETURN_IF_ERROR(parts_.publisher->CollectGarbage());
+  const absl::Status spare = parts_.publisher->KeepSpare();
+  return absl::IsResourceExhausted(spare) ? absl::OkStatus() : spare;
+}
+
+absl::StatusOr<std::unique_ptr<AdapterStore>> AdapterStore::Open(AdapterStoreOptions options) {
+  StoreImpl::Parts parts;
+  parts.files = std::move(options.files);
+  if (parts.files == nullptr) {
+    STORE_ASSIGN_OR_RETURN(parts.files, OpenPosixFileSystem(options.folder));
+  }
+  FileSystem& files = *parts.files;
+  STORE_ASSIGN_OR_RETURN(parts.lock, files.Lock(kLockFile));
+  STORE_ASSIGN_OR_RETURN(
+      parts.instance, InstanceOf(files, options.random != nullptr ? options.random : SystemRandom));
+  STORE_ASSIGN_OR_RETURN(parts.artifacts, ArtifactFiles::Open(&files, options.budget_bytes));
+  parts.registry = std::move(options.registry);
+  if (parts.registry == nullptr) {
+    STORE_ASSIGN_OR_RETURN(parts.registry,
+                           OpenSqliteRegistry(absl::StrCat(options.folder, "/", kRegistryFile)));
+  }
+  STORE_ASSIGN_OR_RETURN(parts.generation, NextGeneration(*parts.registry, parts.instance));
+  parts.clock = options.clock;
+  parts.publisher = std::make_unique<Publisher>(
+      PublisherOptions{.files = &files,
+                       .artifacts = parts.artifacts.get(),
+                       .registry = parts.registry.get(),
+                       .instance = parts.instance,
+                       .generation = parts.generation,
+                       .publish_timeout = options.publish_timeout,
+                       .orphan_age = options.orphan_age,
+                       .clock = options.clock});
+  auto store = std::make_unique<StoreImpl>(std::move(parts));
+  STORE_RETURN_IF_ERROR(store->Mend());
+  STORE_RETURN_IF_ERROR(store->Prepare());
+  return store;
+}
+
+}  // namespace docmem::store

@@ -1,0 +1,126 @@
+#include "adapter_store/registry/sqlite_registry.h"
+
+#include <stdlib.h>
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "adapter_store/registry/row_codec.h"
+#include "adapter_store/registry/sqlite_connection.h"
+#include "adapter_store/registry/sqlite_schema.h"
+#include "adapter_store/status_macros.h"
+#include "adapter_store/sync.h"
+
+namespace docmem::store {
+namespace {
+
+constexpr size_t kMaxReaders = 4;
+
+// SQLite refuses symlinks in the whole path; those above the data folder are the operator's.
+std::string ResolveFolder(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return path;
+  std::unique_ptr<char, void (*)(void*)> folder(realpath(path.substr(0, slash).c_str(), nullptr),
+                                                free);
+  return folder == nullptr ? path : absl::StrCat(folder.get(), path.substr(slash));
+}
+
+absl::StatusOr<int64_t> VersionOf(Sql& sql) {
+  int64_t version = 0;
+  STORE_RETURN_IF_ERROR(sql.Query("PRAGMA user_version", {}, [&](const SqlRow& row) {
+    version = IntOf(row[0]);
+    return absl::OkStatus();
+  }));
+  return version;
+}
+
+absl::Status Migrate(SqliteConnection& connection, std::span<const char* const> migrations) {
+  return connection.Transact("BEGIN IMMEDIATE", [&](Sql& sql) -> absl::Status {
+    STORE_ASSIGN_OR_RETURN(const int64_t version, VersionOf(sql));
+    const auto newest = static_cast<int64_t>(migrations.size());
+    if (version > newest) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("the registry has version ", version, ", this program knows up to ", newest,
+                       "; use a newer DocMem"));
+    }
+    for (int64_t step = version; step < newest; ++step) {
+      STORE_RETURN_IF_ERROR(connection.Script(migrations[static_cast<size_t>(step)]));
+    }
+    if (version == newest) return absl::OkStatus();
+    return connection.Script(absl::StrCat("PRAGMA user_version = ", newest).c_str());
+  });
+}
+
+class ReaderPool {
+ public:
+  explicit ReaderPool(std::string path) : path_(std::move(path)) {}
+
+  absl::StatusOr<std::unique_ptr<SqliteConnection>> Take() {
+    MutexLock lock(&mutex_);
+    while (idle_.empty() && open_ == kMaxReaders) given_back_.Wait(&mutex_);
+    if (idle_.empty()) {
+      STORE_ASSIGN_OR_RETURN(std::unique_ptr<SqliteConnection> reader,
+                             SqliteConnection::Open(path_));
+      STORE_RETURN_IF_ERROR(reader->Script("PRAGMA query_only = ON"));
+      ++open_;
+      return reader;
+    }
+    std::unique_ptr<SqliteConnection> reader = std::move(idle_.back());
+    idle_.pop_back();
+    return reader;
+  }
+
+  void GiveBack(std::unique_ptr<SqliteConnection> reader) {
+    MutexLock lock(&mutex_);
+    idle_.push_back(std::move(reader));
+    given_back_.Signal();
+  }
+
+ private:
+  const std::string path_;
+  Mutex mutex_;
+  CondVar given_back_;
+  size_t open_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::vector<std::unique_ptr<SqliteConnection>> idle_ ABSL_GUARDED_BY(mutex_);
+};
+
+class SqliteRegistry : public Registry {
+ public:
+  SqliteRegistry(const std::string& path, std::unique_ptr<SqliteConnection> writer)
+      : readers_(path), writer_(std::move(writer)) {}
+
+  absl::Status Write(Body body) override {
+    MutexLock lock(&mutex_);
+    return writer_->Transact("BEGIN IMMEDIATE", body);
+  }
+
+  absl::Status Read(Body body) override {
+    STORE_ASSIGN_OR_RETURN(std::unique_ptr<SqliteConnection> reader, readers_.Take());
+    const absl::Status status = reader->Transact("BEGIN", body);
+    readers_.GiveBack(std::move(reader));
+    return status;
+  }
+
+ private:
+  ReaderPool readers_;
+  Mutex mutex_;
+  const std::unique_ptr<SqliteConnection> writer_ ABSL_PT_GUARDED_BY(mutex_);
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Registry>> OpenSqliteRegistryWith(
+    const std::string& path, std::span<const char* const> migrations) {
+  const std::string resolved = ResolveFolder(path);
+  STORE_ASSIGN_OR_RETURN(std::unique_ptr<SqliteConnection> writer,
+                         SqliteConnection::Open(resolved));
+  STORE_RETURN_IF_ERROR(Migrate(*writer, migrations));
+  return std::make_unique<SqliteRegistry>(resolved, std::move(writer));
+}
+
+absl::StatusOr<std::unique_ptr<Registry>> OpenSqliteRegistry(const std::string& path) {
+  return OpenSqliteRegistryWith(path, SqliteMigrations());
+}
+
+}  // namespace docmem::store
