@@ -16,7 +16,7 @@ constexpr double kFirstJitter = 1e-2;
 constexpr int kFactorisations = 5;
 constexpr double kPaddedKeyScore = -1e-9;
 constexpr double kStdFloor = 1e-6;
-// Rows that are centred or solved at a time, to bound temporary tensors.
+// Rows that are centred, sketched or solved at a time.
 constexpr int64_t kBlockRows = 4096;
 
 std::string LayerName(int64_t layer) { return "layer " + std::to_string(layer); }
@@ -32,33 +32,55 @@ at::Tensor Factorise(const at::Tensor& gram, int64_t layer) {
   ThrowInternal(LayerName(layer), "the sketched keys' Gram matrix can't be factorised");
 }
 
-// (keys − mean) · projection in fp32, [G, M, 48].
-at::Tensor SketchedKeys(const at::Tensor& keys, const at::Tensor& projection) {
-  const at::Tensor mean = keys.mean(1, /*keepdim=*/true, at::kFloat);
-  at::Tensor x = at::empty({keys.size(0), keys.size(1), projection.size(2)}, mean.options());
-  for (int64_t row = 0; row < keys.size(1); row += kBlockRows) {
-    const int64_t count = std::min(kBlockRows, keys.size(1) - row);
-    x.narrow(1, row, count)
-        .copy_(at::matmul(keys.narrow(1, row, count).to(at::kFloat) - mean, projection));
+// Keys after centring and sketching, made block by block whenever they are needed: kept for all
+// rows they would take more memory than the keys themselves.
+class SketchedKeys {
+ public:
+  // keys [G, M, D], projection [G, D, 48] fp32
+  SketchedKeys(const at::Tensor& keys, const at::Tensor& projection)
+      : keys_(keys), projection_(projection) {
+    mean_ = at::zeros({keys.size(0), 1, keys.size(2)}, projection.options());
+    ForEachBlock([&](int64_t row, int64_t count) {
+      mean_ += keys_.narrow(1, row, count).sum(1, /*keepdim=*/true, at::kFloat);
+    });
+    mean_ /= keys.size(1);
   }
-  return x;
-}
+
+  template <typename Visit>
+  void ForEachBlock(Visit visit) const {
+    for (int64_t row = 0; row < keys_.size(1); row += kBlockRows) {
+      visit(row, std::min(kBlockRows, keys_.size(1) - row));
+    }
+  }
+
+  // [G, count, 48]
+  at::Tensor Rows(int64_t row, int64_t count) const {
+    return at::matmul(keys_.narrow(1, row, count).to(at::kFloat) - mean_, projection_);
+  }
+
+ private:
+  at::Tensor keys_, projection_;
+  at::Tensor mean_;  // [G, 1, D]
+};
 
 }  // namespace
 
 at::Tensor CompactorLeverage(const at::Tensor& pre_rope_keys, const at::Tensor& sketch,
                              int64_t layer) {
   const double scale = 1.0 / std::sqrt(static_cast<double>(sketch.size(2)));
-  const at::Tensor x = SketchedKeys(pre_rope_keys, sketch * scale);
-  const at::Tensor gram = at::matmul(x.transpose(1, 2), x);
+  const SketchedKeys sketched(pre_rope_keys, sketch * scale);
+  at::Tensor gram = at::zeros({sketch.size(0), sketch.size(2), sketch.size(2)}, sketch.options());
+  sketched.ForEachBlock([&](int64_t row, int64_t count) {
+    const at::Tensor x = sketched.Rows(row, count);
+    gram += at::matmul(x.transpose(1, 2), x);
+  });
   const at::Tensor factor = Factorise(0.5 * (gram + gram.transpose(1, 2)), layer);
-  at::Tensor scores = at::empty({x.size(0), x.size(1)}, x.options());
-  for (int64_t row = 0; row < x.size(1); row += kBlockRows) {
-    const int64_t count = std::min(kBlockRows, x.size(1) - row);
-    const at::Tensor rows = x.narrow(1, row, count);
-    const at::Tensor solved = at::cholesky_solve(rows.transpose(1, 2), factor);
-    scores.narrow(1, row, count).copy_((rows * solved.transpose(1, 2)).sum(-1));
-  }
+  at::Tensor scores = at::empty({sketch.size(0), pre_rope_keys.size(1)}, sketch.options());
+  sketched.ForEachBlock([&](int64_t row, int64_t count) {
+    const at::Tensor x = sketched.Rows(row, count);
+    const at::Tensor solved = at::cholesky_solve(x.transpose(1, 2), factor);
+    scores.narrow(1, row, count).copy_((x * solved.transpose(1, 2)).sum(-1));
+  });
   return scores.clamp_min_(0.0);
 }
 

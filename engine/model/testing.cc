@@ -21,7 +21,7 @@ const std::vector<std::pair<DType, at::ScalarType>>& Types() {
   static const std::vector<std::pair<DType, at::ScalarType>> types = {
       {DType::kF32, at::kFloat}, {DType::kBF16, at::kBFloat16}, {DType::kF16, at::kHalf},
       {DType::kI64, at::kLong},  {DType::kI32, at::kInt},       {DType::kF64, at::kDouble},
-      {DType::kU8, at::kByte},   {DType::kI8, at::kChar}};
+      {DType::kU8, at::kByte},   {DType::kI8, at::kChar},     {DType::kI16, at::kShort}};
   return types;
 }
 

@@ -61,7 +61,8 @@ TEST_P(TransformerGolden, Bf16IsCloseToFp32) {
 }
 
 INSTANTIATE_TEST_SUITE_P(TinyModels, TransformerGolden,
-                         ::testing::Values("tiny-llama", "tiny-llama-rope3", "tiny-qwen3"));
+                         ::testing::Values("tiny-llama", "tiny-llama-bias", "tiny-llama-rope3",
+                                           "tiny-qwen3"));
 
 // Reads a PEFT folder as far as the golden adapters need it; the engine's own reader, which checks
 // everything, stands in engine/artifacts.
