@@ -23,14 +23,15 @@ FOLDERS = {
 PARTS = {
     "engine": ["formats", "text", "model", "compression", "sampling", "artifacts", ""],
     "adapter_store": ["base", "files", "registry", "resident", ""],
-    "server": ["errors", "telemetry", "runtime", "ingest", "query", "jobs", "interceptors",
+    "server": ["base", "errors", "telemetry", "runtime", "ingest", "query", "jobs", "interceptors",
                "services", ""],
 }
 NAMED_FILES = {
     "adapter_store": {
         "base": ["artifact_writer", "errors", "status_macros", "sync", "types"],
-        "resident": ["resident_cache", "resident_core", "unload_policy"],
+        "resident": ["resident", "unload_policy"],
     },
+    "server": {"base": ["version"]},
 }
 # Parts that use less than what stands before them.
 NARROWER = {("adapter_store", "resident"): ["base"]}
@@ -88,8 +89,7 @@ def part_of(file: str) -> str:
         return rest.split("/")[0]
     stem = rest.rsplit(".", 1)[0]
     for part, stems in NAMED_FILES.get(folder, {}).items():
-        if any(stem == name or stem.startswith((name + "_test", name + "_fuzz", name + "_bench"))
-               for name in stems):
+        if any(stem == name or stem.startswith(name + "_") for name in stems):
             return part
     return ""
 
