@@ -11,7 +11,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "server/config_settings.h"
-#include "server/version.h"
+#include "server/telemetry/version.h"
 
 namespace docmem::server {
 namespace {

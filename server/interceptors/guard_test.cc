@@ -61,6 +61,11 @@ TEST_F(GuardTest, WhileDrainingOpenWorkCanStillBeEndedAndLookedAt) {
   EXPECT_TRUE(Admit(method::kAbort, "Bearer query").ok());
 }
 
+TEST_F(GuardTest, AStopBeforeTheDaemonHasLoadedLetsNothingThrough) {
+  lifecycle_.SetPhase(Phase::kStopping);
+  EXPECT_EQ(store::ReasonOf(Admit(method::kAbort, "Bearer query").status()), "STARTING");
+}
+
 TEST_F(GuardTest, ACallWithoutDeadlineGetsItsMethodsDefault) {
   lifecycle_.SetPhase(Phase::kServing);
   const absl::Time now = absl::Now();

@@ -6,8 +6,7 @@ namespace docmem::server {
 
 absl::Status Lifecycle::Accepts(Availability availability) const {
   if (availability == Availability::kAlways) return absl::OkStatus();
-  const Phase now = phase();
-  if (now == Phase::kOpeningRegistry || now == Phase::kLoadingModel) {
+  if (!loaded_.load()) {
     return Error(absl::StatusCode::kUnavailable, reason::kStarting,
                  "the daemon is still loading; try again in a moment");
   }

@@ -12,7 +12,10 @@ enum class Phase { kOpeningRegistry, kLoadingModel, kServing, kStopping };
 /// Where the daemon is between start and stop. Thread-safe, lock-free.
 class Lifecycle {
  public:
-  void SetPhase(Phase phase) { phase_.store(phase); }
+  void SetPhase(Phase phase) {
+    if (phase == Phase::kServing) loaded_.store(true);
+    phase_.store(phase);
+  }
   /// `Drain` and its undoing; kStopping implies it.
   void SetDraining(bool draining) { draining_.store(draining); }
 
@@ -29,6 +32,7 @@ class Lifecycle {
   absl::Status Accepts(Availability availability) const;
 
  private:
+  std::atomic<bool> loaded_{false};
   std::atomic<Phase> phase_{Phase::kOpeningRegistry};
   std::atomic<bool> draining_{false};
   std::atomic<double> load_progress_{0.0};

@@ -10,7 +10,7 @@
 #include "server/services/messages.h"
 #include "server/services/unary.h"
 #include "server/services/validate.h"
-#include "server/version.h"
+#include "server/telemetry/version.h"
 
 namespace docmem::server {
 namespace {

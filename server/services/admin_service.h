@@ -1,8 +1,6 @@
 #pragma once
 
-#include <cstdint>
 #include <functional>
-#include <string>
 
 #include "absl/time/time.h"
 #include "adapter_store/adapter_store.h"
@@ -10,36 +8,9 @@
 #include "server/interceptors/call.h"
 #include "server/interceptors/late.h"
 #include "server/runtime/residency.h"
+#include "server/services/facts.h"
 
 namespace docmem::server {
-
-/// What is known of the loaded model.
-struct ModelFacts {
-  std::string name, family, dtype, device;
-  uint64_t parameters = 0;
-  uint32_t layers = 0;
-  uint32_t positions = 0;
-  uint32_t vocabulary = 0;
-  uint64_t weight_bytes = 0;
-  std::string weights_digest, config_digest, tokenizer_digest;
-  std::string prompt_format, prompt_format_digest;
-};
-
-struct LimitFacts {
-  uint32_t max_adapter_rank = 0;
-  uint32_t max_queue = 0;
-  uint32_t max_sequences = 0;
-  uint32_t max_batch_tokens = 0;
-  uint32_t question_reserve_tokens = 0;
-};
-
-/// Requests by what they wait for.
-struct QueueFacts {
-  uint32_t waiting = 0;
-  uint32_t loading = 0;
-  uint32_t running = 0;
-  uint32_t building = 0;
-};
 
 /// docmem.v1.AdminService. Reactors never block.
 class AdminService final : public v1::AdminService::CallbackService {

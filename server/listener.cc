@@ -1,0 +1,45 @@
+#include "server/listener.h"
+
+#include <grpc/grpc.h>
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/security/server_credentials.h>
+
+#include "absl/strings/str_cat.h"
+#include "server/services/validate.h"
+
+namespace docmem::server {
+namespace {
+
+void SetArguments(grpc::ServerBuilder& builder) {
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 5000);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 20000);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
+}
+
+}  // namespace
+
+absl::StatusOr<Listener> Listen(const ListenerOptions& options) {
+  // The plugin, once registered, adds reflection to every server that is built afterwards.
+  if (options.reflection) grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  grpc::ServerBuilder builder;
+  SetArguments(builder);
+  int port = 0;
+  builder.AddListeningPort(options.address, grpc::InsecureServerCredentials(), &port);
+  for (grpc::Service* service : options.services) builder.RegisterService(service);
+  Listener listener;
+  listener.server = builder.BuildAndStart();
+  if (listener.server == nullptr || port <= 0) {
+    return absl::UnavailableError(
+        absl::StrCat("can't listen on ", options.address, ": it is in use or not an address of "
+                                                          "this machine"));
+  }
+  listener.address = absl::StrCat(
+      options.address.substr(0, options.address.rfind(':')), ":", port);
+  return listener;
+}
+
+}  // namespace docmem::server

@@ -1,0 +1,48 @@
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+
+#include "server/config.h"
+#include "server/server.h"
+
+namespace {
+
+constexpr int kUsageError = 2;
+
+// The only state that a signal handler may touch.
+std::atomic<bool> stop{false};
+static_assert(std::atomic<bool>::is_always_lock_free);
+
+// The second signal doesn't wait for anything.
+void OnSignal(int) {
+  if (stop.exchange(true)) _exit(EXIT_FAILURE);
+}
+
+void InstallHandlers() {
+  struct sigaction action = {};
+  action.sa_handler = OnSignal;
+  sigemptyset(&action.sa_mask);
+  sigaction(SIGTERM, &action, nullptr);
+  sigaction(SIGINT, &action, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const auto invocation = docmem::server::ReadConfig(
+      argc, argv, [](const char* name) -> const char* { return std::getenv(name); });
+  if (!invocation.ok()) {
+    std::fprintf(stderr, "docmemd: %s\n", std::string(invocation.status().message()).c_str());
+    return kUsageError;
+  }
+  if (!invocation->print.empty()) {
+    std::fputs(invocation->print.c_str(), stdout);
+    return EXIT_SUCCESS;
+  }
+  InstallHandlers();
+  return docmem::server::RunDaemon(invocation->options, stop);
+}

@@ -1,0 +1,279 @@
+#include "server/server.h"
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "server/addresses.h"
+#include "server/backend.h"
+#include "server/errors/error.h"
+#include "server/interceptors/call.h"
+#include "server/interceptors/late.h"
+#include "server/janitor.h"
+#include "server/listener.h"
+#include "server/pins.h"
+#include "server/services/adapter_service.h"
+#include "server/services/admin_service.h"
+#include "server/services/collection_service.h"
+#include "server/services/document_service.h"
+#include "server/services/health_service.h"
+#include "server/services/query_service.h"
+#include "server/services/training_service.h"
+#include "server/telemetry/metrics_server.h"
+#include "server/telemetry/version.h"
+
+namespace docmem::server {
+namespace {
+
+constexpr absl::Duration kJanitorInterval = absl::Minutes(10);
+constexpr absl::Duration kPollInterval = absl::Milliseconds(50);
+// For calls that were cut to end, and for gRPC to close its connections.
+constexpr absl::Duration kCutTime = absl::Seconds(2);
+
+class Daemon {
+ public:
+  Daemon(const ServerOptions& options, Log* log) : options_(options), log_(log) {}
+
+  absl::Status Open();
+  absl::Status Load(const std::atomic<bool>& stop);
+  void Stop();
+
+ private:
+  absl::Status OpenListeners();
+  absl::Status OpenStore();
+  void Publish(std::unique_ptr<Backend> backend);
+  QueueFacts Queue() const;
+  bool Alive() const;
+  MetricsSample Sample() const;
+  bool WaitUntilIdle(absl::Time deadline);
+  AdminService::Parts AdminParts();
+
+  // In the order of dependence: each may use what stands before it.
+  const ServerOptions options_;
+  Log* const log_;
+  Lifecycle lifecycle_;
+  Metrics metrics_{kVersion};
+  Timer timer_;
+  Executor executor_{{.threads = 4}};
+  Executor loaders_{{.threads = 2}};
+  const std::unique_ptr<Authenticator> authenticator_ = MakeOpenAuthenticator();
+  const Guard guard_{authenticator_.get(), &lifecycle_};
+  OpenCalls open_calls_{&timer_};
+  const ServiceContext context_{&guard_, &open_calls_, &executor_, &timer_, &metrics_, log_};
+
+  std::unique_ptr<store::AdapterStore> store_;
+  std::unique_ptr<Backend> backend_;
+  std::unique_ptr<Janitor> janitor_;
+  Late<store::AdapterStore> late_store_;
+  Late<Backend> late_backend_;
+  Late<Residency> late_residency_;
+  Late<Builds> late_builds_;
+  Late<Asker> late_asker_;
+  Late<AdapterIntake> late_intake_;
+  Late<const ModelFacts> late_model_;
+
+  CollectionService collections_{context_, &late_store_, &late_residency_};
+  DocumentService documents_{context_, &late_store_, &late_builds_, &late_residency_};
+  AdapterService adapters_{context_, {&late_store_, &late_residency_, &late_intake_}};
+  TrainingService trainings_{context_};
+  QueryService queries_{context_, &late_asker_};
+  AdminService admin_{context_, AdminParts()};
+  HealthService health_{&lifecycle_, [this] { return Alive(); }};
+
+  Listener api_listener_;
+  Listener health_listener_;
+  std::unique_ptr<MetricsServer> metrics_server_;
+};
+
+AdminService::Parts Daemon::AdminParts() {
+  return {.lifecycle = &lifecycle_,
+          .store = &late_store_,
+          .residency = &late_residency_,
+          .model = &late_model_,
+          .limits = {.max_adapter_rank = options_.max_adapter_rank,
+                     .max_queue = options_.max_queue,
+                     .max_sequences = options_.max_sequences,
+                     .max_batch_tokens = options_.max_batch_tokens,
+                     .question_reserve_tokens = options_.question_reserve},
+          .queue = [this] { return Queue(); },
+          .drain = [this](bool drain) {
+            lifecycle_.SetDraining(drain);
+            log_->Info(drain ? "draining" : "taking work again");
+          }};
+}
+
+QueueFacts Daemon::Queue() const {
+  const Backend* backend = late_backend_.get();
+  return backend == nullptr ? QueueFacts() : backend->Queue();
+}
+
+bool Daemon::Alive() const {
+  const Backend* backend = late_backend_.get();
+  return backend == nullptr || backend->SliceAge() < absl::Seconds(options_.watchdog_seconds);
+}
+
+MetricsSample Daemon::Sample() const {
+  MetricsSample sample;
+  if (auto stats = store_->Stats(); stats.ok()) sample.disk = *stats;
+  sample.device = late_residency_->Stats();
+  const QueueFacts queue = Queue();
+  sample.running_requests = queue.running;
+  sample.waiting_requests = queue.waiting + queue.loading;
+  return sample;
+}
+
+absl::Status Daemon::Open() {
+  if (absl::Status status = OpenListeners(); !status.ok()) return status;
+  std::string host;
+  int port = 0;
+  SplitAddress(options_.metrics_listen, &host, &port);
+  const std::string metrics =
+      options_.metrics_listen.substr(0, options_.metrics_listen.rfind(':') + 1) +
+      std::to_string(metrics_server_->port());
+  const Addresses addresses{api_listener_.address, health_listener_.address, metrics};
+  log_->Info("listening", {{"version", kVersion},
+                           {"grpc", addresses.grpc},
+                           {"health", addresses.health},
+                           {"metrics", addresses.metrics}});
+  if (options_.addresses_file.empty()) return absl::OkStatus();
+  return WriteAddresses(addresses, options_.addresses_file);
+}
+
+absl::Status Daemon::OpenListeners() {
+  auto metrics = MetricsServer::Start(options_.metrics_listen, metrics_);
+  if (!metrics.ok()) return metrics.status();
+  metrics_server_ = *std::move(metrics);
+  auto health = Listen({.address = options_.health_listen, .services = {&health_}});
+  if (!health.ok()) return health.status();
+  health_listener_ = *std::move(health);
+  auto api = Listen({.address = options_.listen,
+                     .services = {&collections_, &documents_, &adapters_, &trainings_, &queries_,
+                                  &admin_},
+                     .reflection = true});
+  if (!api.ok()) return api.status();
+  api_listener_ = *std::move(api);
+  return absl::OkStatus();
+}
+
+absl::Status Daemon::OpenStore() {
+  store::AdapterStoreOptions options;
+  options.folder = options_.data;
+  options.budget_bytes = options_.disk_budget_bytes;
+  auto store = store::AdapterStore::Open(std::move(options));
+  if (!store.ok()) return store.status();
+  store_ = *std::move(store);
+  late_store_.Set(store_.get());
+  const auto stats = store_->Stats();
+  if (!stats.ok()) return stats.status();
+  log_->Info("registry open", {{"documents", stats->documents},
+                               {"quarantined", stats->quarantined_documents},
+                               {"orphans_collected", stats->orphans_collected},
+                               {"generation", store_->generation()}});
+  return absl::OkStatus();
+}
+
+absl::Status Daemon::Load(const std::atomic<bool>& stop) {
+  const absl::Time began = absl::Now();
+  if (absl::Status status = OpenStore(); !status.ok()) return status;
+  lifecycle_.SetPhase(Phase::kLoadingModel);
+  auto backend = Backend::Load(options_, {.store = store_.get(),
+                                          .executor = &executor_,
+                                          .loaders = &loaders_,
+                                          .timer = &timer_,
+                                          .metrics = &metrics_,
+                                          .progress = [&](double part) {
+                                            lifecycle_.SetLoadProgress(part);
+                                            return !stop.load();
+                                          }});
+  if (!backend.ok()) return backend.status();
+  Publish(*std::move(backend));
+  const auto pinned = RestorePins(*store_, *backend_->residency(), *log_);
+  if (!pinned.ok()) return pinned.status();
+  lifecycle_.SetLoadProgress(1.0);
+  lifecycle_.SetPhase(Phase::kServing);
+  log_->Info("serving", {{"model", backend_->model().name},
+                         {"dtype", backend_->model().dtype},
+                         {"pinned", *pinned},
+                         {"load_seconds", absl::ToDoubleSeconds(absl::Now() - began)}});
+  return absl::OkStatus();
+}
+
+void Daemon::Publish(std::unique_ptr<Backend> backend) {
+  backend_ = std::move(backend);
+  janitor_ = std::make_unique<Janitor>(
+      Janitor::Parts{store_.get(), &timer_, &executor_, log_}, kJanitorInterval);
+  const ModelFacts& model = backend_->model();
+  metrics_.SetModel({model.name, model.family, model.dtype, model.device, model.weights_digest});
+  late_residency_.Set(backend_->residency());
+  late_builds_.Set(backend_->builds());
+  late_asker_.Set(backend_->asker());
+  late_intake_.Set(backend_->intake());
+  late_model_.Set(&model);
+  late_backend_.Set(backend_.get());
+  metrics_.SetSampler([this] { return Sample(); });
+}
+
+bool Daemon::WaitUntilIdle(absl::Time deadline) {
+  if (!open_calls_.WaitUntilEmpty(deadline)) return false;
+  while (Queue().building > 0) {  // detached builds have no call
+    if (absl::Now() >= deadline) return false;
+    absl::SleepFor(kPollInterval);
+  }
+  return true;
+}
+
+void Daemon::Stop() {
+  const absl::Time began = absl::Now();
+  lifecycle_.SetPhase(Phase::kStopping);
+  log_->Info("stopping", {{"open_calls", open_calls_.count()}});
+  const absl::Status why = Error(absl::StatusCode::kUnavailable, reason::kShuttingDown,
+                                 "the daemon stops; ask another replica or later");
+  const bool drained = WaitUntilIdle(began + absl::Seconds(options_.drain_seconds));
+  if (!drained) {
+    log_->Warning("drain deadline passed", {{"open_calls", open_calls_.count()}});
+    open_calls_.CutAll(why);
+  }
+  if (backend_) backend_->EndAll(why);
+  open_calls_.WaitUntilEmpty(absl::Now() + kCutTime);
+
+  if (api_listener_.server) {
+    api_listener_.server->Shutdown(absl::ToChronoTime(absl::Now() + kCutTime));
+    api_listener_.server->Wait();
+  }
+  janitor_.reset();
+  if (backend_) backend_->Stop(why);
+  executor_.Close();
+  loaders_.Close();
+  metrics_.SetSampler({});
+  metrics_server_.reset();
+  if (health_listener_.server) {
+    health_listener_.server->Shutdown(std::chrono::system_clock::now());
+    health_listener_.server->Wait();
+  }
+  backend_.reset();
+  store_.reset();
+  log_->Info("stopped", {{"drained", drained},
+                         {"seconds", absl::ToDoubleSeconds(absl::Now() - began)}});
+}
+
+}  // namespace
+
+int RunDaemon(const ServerOptions& options, const std::atomic<bool>& stop) {
+  Log log(options.log_level);
+  Daemon daemon(options, &log);
+  absl::Status status = daemon.Open();
+  if (status.ok()) status = daemon.Load(stop);
+  const bool started = status.ok();
+  if (!started && !stop) {
+    log.Error("can't start", {{"message", std::string(status.message())}});
+  }
+  while (started && !stop) absl::SleepFor(kPollInterval);
+  daemon.Stop();
+  return started || stop ? 0 : 1;
+}
+
+}  // namespace docmem::server
