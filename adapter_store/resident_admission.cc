@@ -88,6 +88,9 @@ Admission CoreImpl::TryAdmit(Request& request, Effects& effects) {
       entries_.erase(key);
       Drop(*entry, effects);
     }
+    // The loads run behind the destruction of the victims; what these free beyond is others' then.
+    used_ -= need - free;
+    effects.dropped_bytes -= need - free;
   }
   Place(request, effects);
   return Admission::kAdmitted;

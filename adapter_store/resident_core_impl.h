@@ -47,6 +47,7 @@ struct Request {
 /// What has to happen outside the lock.
 struct Effects {
   std::vector<std::shared_ptr<const void>> dropped;
+  uint64_t dropped_bytes = 0;  // free once `dropped` is destroyed
   std::vector<Completion> completions;
   std::vector<std::shared_ptr<Entry>> loads;
   bool empty() const { return dropped.empty() && completions.empty() && loads.empty(); }
@@ -107,6 +108,7 @@ class CoreImpl : public Core, public std::enable_shared_from_this<CoreImpl> {
   void Forget(Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   void Dispatch(Effects effects);
+  void DestroyDropped(Effects& effects);
   ResidentKindStats& StatsOf(const Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return stats_[static_cast<size_t>(entry.key.kind)];
   }

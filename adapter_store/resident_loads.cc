@@ -84,9 +84,13 @@ void CoreImpl::Unlease(Entry& entry, Effects& effects) {
 }
 
 void CoreImpl::Drop(Entry& entry, Effects& effects) {
-  used_ -= entry.bytes;
   const bool loaded = entry.value != nullptr;
-  if (loaded) effects.dropped.push_back(std::move(entry.value));
+  if (loaded) {
+    effects.dropped.push_back(std::move(entry.value));
+    effects.dropped_bytes += entry.bytes;
+  } else {
+    used_ -= entry.bytes;
+  }
   if (!entry.erased) return;
   if (loaded) ++StatsOf(entry).unloads_erased;
   for (auto found = erased_.begin(); found != erased_.end(); ++found) {
@@ -185,7 +189,11 @@ void CoreImpl::EndLease(std::shared_ptr<Entry> entry) {
     if (!waiting_.empty()) Pump(effects);
   }
   // The executor may be gone by then; nothing but values can be left to do.
-  if (!closed) Dispatch(std::move(effects));
+  if (closed) {
+    DestroyDropped(effects);
+  } else {
+    Dispatch(std::move(effects));
+  }
 }
 
 // One task: memory is given back first, then used again.
@@ -193,7 +201,7 @@ void CoreImpl::Dispatch(Effects effects) {
   if (effects.empty()) return;
   auto shared = std::make_unique<Effects>(std::move(effects));
   executor_([self = shared_from_this(), work = std::move(shared)]() mutable {
-    work->dropped.clear();
+    self->DestroyDropped(*work);
     for (size_t i = 1; i < work->loads.size(); ++i) {
       self->executor_([self, entry = work->loads[i]] { self->Load(entry); });
     }
@@ -201,6 +209,18 @@ void CoreImpl::Dispatch(Effects effects) {
     work->completions.clear();
     if (!work->loads.empty()) self->Load(work->loads.front());
   });
+}
+
+void CoreImpl::DestroyDropped(Effects& effects) {
+  if (effects.dropped.empty()) return;
+  effects.dropped.clear();
+  Effects next;
+  {
+    MutexLock lock(&mutex_);
+    used_ -= std::exchange(effects.dropped_bytes, 0);
+    if (!waiting_.empty()) Pump(next);
+  }
+  Dispatch(std::move(next));
 }
 
 }  // namespace docmem::store::internal
