@@ -1,0 +1,128 @@
+#include "client/internal/retrying_channel.h"
+
+#include <grpcpp/create_channel.h>
+#include <grpcpp/security/credentials.h>
+
+#include <algorithm>
+#include <chrono>
+#include <stop_token>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "client/error.h"
+#include "client/internal/rpc_status.h"
+
+namespace docmem::client::internal {
+namespace {
+
+constexpr size_t kMaxIdBytes = 128;
+
+bool IsId(const std::string& text) {
+  const auto allowed = [](unsigned char c) {
+    return absl::ascii_isalnum(c) || c == '.' || c == '_' || c == '-';
+  };
+  return !text.empty() && text.size() <= kMaxIdBytes && text[0] != '.' &&
+         std::all_of(text.begin(), text.end(), allowed);
+}
+
+absl::Status CheckAddress(const std::string& address) {
+  const size_t colon = address.rfind(':');
+  const bool bracketed = colon != std::string::npos && colon > 1 && address.front() == '[' &&
+                         address[colon - 1] == ']';
+  int port = 0;
+  if (colon == std::string::npos || colon == 0 || (!bracketed && address.find(':') != colon) ||
+      !absl::SimpleAtoi(address.substr(colon + 1), &port) || port < 1 || port > 65535) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("address \"", address, "\" isn't HOST:PORT or [IPV6]:PORT"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckToken(const std::string& token) {
+  const auto printable = [](unsigned char c) { return c > ' ' && c < 0x7F; };
+  if (std::all_of(token.begin(), token.end(), printable)) return absl::OkStatus();
+  return absl::InvalidArgumentError("the token has characters that no token has");
+}
+
+grpc::ChannelArguments Arguments() {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  // A daemon that comes back should be found at the pace of our own retries.
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2'000);
+  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
+  // A variable meant for web pages must not send loopback calls elsewhere.
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  arguments.SetUserAgentPrefix("docmem-client/" DOCMEM_VERSION);
+  return arguments;
+}
+
+// gRPC's own codes for a connection that broke; proxies use the last two for it.
+bool MayBeLost(grpc::StatusCode code) {
+  return code == grpc::StatusCode::OK || code == grpc::StatusCode::UNAVAILABLE ||
+         code == grpc::StatusCode::CANCELLED || code == grpc::StatusCode::INTERNAL ||
+         code == grpc::StatusCode::UNKNOWN;
+}
+
+}  // namespace
+
+std::string DocumentHeader(const std::string& collection, const std::string& document) {
+  const std::string& name = collection.empty() ? "default" : collection;
+  if (!IsId(name) || !IsId(document)) return "";
+  return absl::StrCat(name, "/", document);
+}
+
+absl::StatusOr<std::unique_ptr<RetryingChannel>> RetryingChannel::Open(
+    const ConnectionOptions& options) {
+  if (absl::Status status = CheckAddress(options.address); !status.ok()) return status;
+  if (absl::Status status = CheckToken(options.token); !status.ok()) return status;
+  auto channel =
+      grpc::CreateCustomChannel(options.address, grpc::InsecureChannelCredentials(), Arguments());
+  return std::unique_ptr<RetryingChannel>(new RetryingChannel(std::move(channel), options));
+}
+
+absl::Status RetryingChannel::Run(const Call& call, const CallOptions& options,
+                                  const AttemptFunction& attempt) const {
+  const absl::Time deadline =
+      options_.clock->Now() + options.timeout.value_or(call.default_timeout);
+  return RunWithRetries(options_.retry, options_.clock.get(), deadline, call.repeat, options,
+                        [&] { return TryOnce(call, deadline, options.stop, attempt); });
+}
+
+Outcome RetryingChannel::TryOnce(const Call& call, absl::Time deadline, const std::stop_token& stop,
+                                 const AttemptFunction& attempt) const {
+  grpc::ClientContext context;
+  if (deadline != absl::InfiniteFuture()) {
+    context.set_deadline(std::chrono::system_clock::now() +
+                         absl::ToChronoMicroseconds(deadline - options_.clock->Now()));
+  }
+  if (!call.document.empty()) context.AddMetadata(kDocumentHeader, call.document);
+  if (!options_.token.empty()) {
+    context.AddMetadata("authorization", absl::StrCat("Bearer ", options_.token));
+  }
+  const std::stop_callback cancel(stop, [&context] { context.TryCancel(); });
+  Attempt done = attempt(&context);
+  if (!done.local.ok()) return {.status = done.local, .delivered = true};
+  if (done.status.ok() && done.complete) return {};
+  absl::Status status = FromGrpc(done.status);
+  if (!MayBeLost(done.status.error_code()) || !DetailOf(status).reason.empty()) {
+    if (absl::IsDeadlineExceeded(status) && DetailOf(status).reason.empty()) {
+      status = absl::DeadlineExceededError(
+          absl::StrCat("no answer from ", options_.address, " within the deadline"));
+    }
+    return {.status = std::move(status), .delivered = done.delivered};
+  }
+  const std::string what =
+      done.status.error_message().empty() ? "the stream ended early" : done.status.error_message();
+  return {.status = absl::UnavailableError(
+              absl::StrCat("lost the connection to ", options_.address, ": ", what)),
+          .lost = true,
+          .delivered = done.delivered};
+}
+
+}  // namespace docmem::client::internal
