@@ -21,10 +21,24 @@ struct EngineReasons {
 absl::Status StatusFromException(const std::exception_ptr& exception,
                                  const EngineReasons& reasons = {});
 
-/// Runs `compute`, which may throw, and gives its value or the status of what it threw.
+/// What `CatchEngine` gives for a function that returns a `Value`: statuses stay as they are.
+template <class Value>
+struct Caught {
+  using Type = absl::StatusOr<Value>;
+};
+template <>
+struct Caught<absl::Status> {
+  using Type = absl::Status;
+};
+template <class Value>
+struct Caught<absl::StatusOr<Value>> {
+  using Type = absl::StatusOr<Value>;
+};
+
+/// Runs `compute`, which may throw, and gives what it returns or the status of what it threw.
 template <class Compute>
-auto CatchEngine(Compute&& compute, const EngineReasons& reasons = {})
-    -> absl::StatusOr<decltype(compute())> {
+auto CatchEngine(Compute&& compute, const EngineReasons& reasons = {}) ->
+    typename Caught<decltype(compute())>::Type {
   try {
     return std::forward<Compute>(compute)();
   } catch (...) {

@@ -69,9 +69,8 @@ class ClientStream final
   }
 
   void Take(bool ok) {
-    const auto result = CatchEngine(
+    const absl::Status status = CatchEngine(
         [&] { return ok ? sink_->OnMessage(&message_) : sink_->OnEnd(response_); });
-    const absl::Status status = result.ok() ? *result : result.status();
     if (!ok || !status.ok()) return End(status);
     Read();
   }

@@ -61,16 +61,14 @@ class ServerStream final : public grpc::ServerWriteReactor<Response>,
     if (!status.ok()) return End(status);
     auto source = CatchEngine([&] { return make_source(call_); });
     if (!source.ok()) return End(source.status());
-    if (!source->ok()) return End(source->status());
-    source_ = **std::move(source);
+    source_ = *std::move(source);
     Next();
   }
 
   void Next() {
-    const auto more = CatchEngine([&] { return source_->Next(&message_); });
+    const absl::StatusOr<bool> more = CatchEngine([&] { return source_->Next(&message_); });
     if (!more.ok()) return End(more.status());
-    if (!more->ok()) return End(more->status());
-    if (!**more) return End(absl::OkStatus());
+    if (!*more) return End(absl::OkStatus());
     slow_ = services_.timer->At(absl::Now() + kSlowClientLimit,
                                 [weak = this->weak_from_this()] {
                                   if (const auto stream = weak.lock()) stream->End(Slow());

@@ -21,10 +21,7 @@ grpc::ServerUnaryReactor* RunUnary(const ServiceContext& services, const Method&
   const auto call = std::make_shared<Call>(services, method, context);
   const bool taken = services.executor->TryRun([reactor, call, handler = std::move(handler)] {
     absl::Status status = call->Admit();
-    if (status.ok()) {
-      const auto result = CatchEngine([&] { return absl::Status(handler(*call)); });
-      status = result.ok() ? *result : result.status();
-    }
+    if (status.ok()) status = CatchEngine([&] { return absl::Status(handler(*call)); });
     reactor->Finish(call->Finish(status));
   });
   if (!taken) reactor->Finish(call->Finish(ExecutorFull()));

@@ -27,7 +27,7 @@ absl::StatusOr<std::unique_ptr<MetricsServer>> MetricsServer::Start(const std::s
     return std::unique_ptr<MetricsServer>(new MetricsServer(std::move(impl), port));
   } catch (const std::exception&) {
     return absl::UnavailableError("can't listen on " + address +
-                                  " for metrics; choose another --metrics-listen");
+                                  " for metrics: it is in use or not an address of this machine");
   }
 }
 

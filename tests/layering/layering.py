@@ -23,7 +23,7 @@ FOLDERS = {
 PARTS = {
     "engine": ["formats", "text", "model", "compression", "sampling", "artifacts", ""],
     "adapter_store": ["base", "files", "registry", "resident", ""],
-    "server": ["base", "errors", "telemetry", "runtime", "ingest", "query", "jobs", "interceptors",
+    "server": ["errors", "telemetry", "runtime", "ingest", "query", "jobs", "interceptors",
                "services", ""],
 }
 NAMED_FILES = {
@@ -31,7 +31,6 @@ NAMED_FILES = {
         "base": ["artifact_writer", "errors", "status_macros", "sync", "types"],
         "resident": ["resident", "unload_policy"],
     },
-    "server": {"base": ["version"]},
 }
 # Parts that use less than what stands before them.
 NARROWER = {("adapter_store", "resident"): ["base"]}

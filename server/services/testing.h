@@ -1,0 +1,106 @@
+#pragma once
+
+#include <grpcpp/channel.h>
+#include <grpcpp/server.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "adapter_store/adapter_store.h"
+#include "server/interceptors/call.h"
+#include "server/interceptors/late.h"
+#include "server/runtime/residency.h"
+#include "server/services/adapter_service.h"
+#include "server/services/admin_service.h"
+#include "server/services/collection_service.h"
+#include "server/services/document_service.h"
+#include "server/services/query_service.h"
+#include "server/services/training_service.h"
+
+namespace docmem::server {
+
+/// For tests: says what is loaded as it was told, notes what is forgotten.
+class FakeResidency : public Residency {
+ public:
+  void SetPins(const store::Document& document, const store::Adapter* current) override;
+  void Forget(const store::DocumentKey& document, const store::Cache& cache) override;
+  void Forget(const store::Adapter& adapter) override;
+  void ForgetDocument(const store::DocumentKey& document) override;
+  void Prefetch(const store::DocumentKey& document, const store::Cache& cache,
+                const store::Adapter* adapter,
+                absl::AnyInvocable<void(absl::Status)> done) override;
+  bool IsLoaded(const store::DocumentKey&, const store::Cache&) const override { return false; }
+  bool IsLoaded(const store::Adapter&) const override { return false; }
+  std::vector<ResidentMemory> Residents() const override { return residents; }
+  store::ResidentStats Stats() const override { return {}; }
+
+  std::vector<ResidentMemory> residents;
+  std::vector<std::string> notes;  ///< "pin ID VERSION", "forget ID", … in their order
+};
+
+/// For tests: all services on a real gRPC server over loopback, as in a daemon that is still
+/// loading. `Serve` brings a real, empty store and lets calls through; there is no model, so
+/// questions, builds and uploads have nothing behind them.
+class TestServer {
+ public:
+  explicit TestServer(std::unique_ptr<Authenticator> authenticator = MakeOpenAuthenticator());
+  ~TestServer();
+
+  void Serve();
+  /// A ready document of the collection `default` with one cache per name.
+  store::Document Publish(const std::string& id, const std::vector<std::string>& cache_ids);
+  /// Version 1 and up of a document's adapters, current; its hash is `content`.
+  store::Adapter PublishAdapter(const std::string& id, const std::string& content);
+
+  std::shared_ptr<grpc::Channel> channel;
+  Lifecycle lifecycle;
+  FakeResidency residency;
+  std::unique_ptr<store::AdapterStore> store;
+  QueueFacts queue;
+  ModelFacts model;
+
+ private:
+  const std::string folder_;
+  const std::unique_ptr<Authenticator> authenticator_;
+  Log log_{LogLevel::kError};
+  Metrics metrics_{"test"};
+  Timer timer_;
+  Executor executor_{{.threads = 2}};
+  const Guard guard_{authenticator_.get(), &lifecycle};
+  OpenCalls open_calls_{&timer_};
+  const ServiceContext context_{&guard_, &open_calls_, &executor_, &timer_, &metrics_, &log_};
+
+  Late<store::AdapterStore> late_store_;
+  Late<Residency> late_residency_;
+  Late<AdapterIntake> late_intake_;
+  Late<Builds> late_builds_;
+  Late<Asker> late_asker_;
+  Late<const ModelFacts> late_model_;
+
+  CollectionService collections_{context_, &late_store_, &late_residency_};
+  DocumentService documents_{context_, &late_store_, &late_builds_, &late_residency_};
+  AdapterService adapters_{context_, {&late_store_, &late_residency_, &late_intake_}};
+  TrainingService trainings_{context_};
+  QueryService queries_{context_, &late_asker_};
+  AdminService admin_{context_,
+                      {.lifecycle = &lifecycle,
+                       .store = &late_store_,
+                       .residency = &late_residency_,
+                       .model = &late_model_,
+                       .limits = {.max_queue = 7},
+                       .queue = [this] { return queue; },
+                       .drain = [this](bool drain) { lifecycle.SetDraining(drain); }}};
+  std::unique_ptr<grpc::Server> server_;
+};
+
+/// Reason of a status that came over the wire; empty where it has none of ours.
+std::string ReasonOf(const grpc::Status& status);
+/// The field that a BadRequest blames.
+std::string FieldOf(const grpc::Status& status);
+
+/// Calls any method by its path, of whatever streaming kind: one empty message, then no more.
+grpc::Status CallWithEmptyMessage(const std::shared_ptr<grpc::Channel>& channel,
+                                  const std::string& path);
+
+}  // namespace docmem::server
