@@ -93,6 +93,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
   uint64_t IngestionPeakBytes(int64_t context_tokens) const;
   /// `Cache::bytes()` and file length (an upper bound) of a cache, before it is made.
   uint64_t CacheBytes(int64_t kept_tokens) const;
+  /// Keys and values of `tokens` tokens in all layers, without eviction.
+  uint64_t KvBytes(int64_t tokens) const;
 
   /// Decodes and checks a cache file against the running model. Any thread.
   std::shared_ptr<const Cache> LoadCache(SharedBytes file) const;

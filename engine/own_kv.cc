@@ -1,0 +1,60 @@
+#include "engine/own_kv.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+
+namespace docmem::engine {
+namespace {
+
+constexpr int64_t kBlockRows = 64;
+
+int64_t RoundUp(int64_t rows) { return (rows + kBlockRows - 1) / kBlockRows * kBlockRows; }
+
+}  // namespace
+
+OwnKv::OwnKv(const ModelConfig& config, const at::TensorOptions& options)
+    : layers_(static_cast<size_t>(config.layers)) {
+  for (LayerKv& layer : layers_) {
+    layer.keys = at::empty({config.kv_heads, 0, config.head_dim}, options);
+    layer.values = at::empty({config.kv_heads, 0, config.head_dim}, options);
+  }
+}
+
+void OwnKv::Reserve(int64_t rows) {
+  if (rows <= capacity_) {
+    return;
+  }
+  capacity_ = RoundUp(std::max(rows, capacity_ + capacity_ / 2));
+  const auto grow = [this](at::Tensor& tensor) {
+    at::Tensor grown = at::empty({tensor.size(0), capacity_, tensor.size(2)}, tensor.options());
+    grown.narrow(1, 0, length_).copy_(tensor.narrow(1, 0, length_));
+    tensor = grown;
+  };
+  for (LayerKv& layer : layers_) {
+    grow(layer.keys);
+    grow(layer.values);
+  }
+}
+
+void OwnKv::Write(int64_t layer, const at::Tensor& keys, const at::Tensor& values) {
+  const LayerKv& target = layers_[static_cast<size_t>(layer)];
+  const int64_t rows = keys.size(0);
+  target.keys.narrow(1, length_, rows).copy_(keys.transpose(0, 1));
+  target.values.narrow(1, length_, rows).copy_(values.transpose(0, 1));
+}
+
+LayerKv OwnKv::Rows(int64_t layer, int64_t rows) const {
+  const LayerKv& all = layers_[static_cast<size_t>(layer)];
+  return {.keys = all.keys.narrow(1, 0, rows), .values = all.values.narrow(1, 0, rows)};
+}
+
+uint64_t OwnKv::bytes() const {
+  uint64_t bytes = 0;
+  for (const LayerKv& layer : layers_) {
+    bytes += layer.keys.nbytes() + layer.values.nbytes();
+  }
+  return bytes;
+}
+
+}  // namespace docmem::engine

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/artifacts/cache.h"
+#include "engine/model/model_config.h"
+
+namespace docmem::engine {
+
+/// Keys and values of one sequence's own tokens (question and answer), growing. One thread.
+class OwnKv {
+ public:
+  OwnKv(const ModelConfig& config, const at::TensorOptions& options);
+
+  /// Makes room for `rows` rows in all; existing rows stay.
+  void Reserve(int64_t rows);
+
+  /// Writes rows behind the `length()` first ones of a layer: keys (after RoPE) and values
+  /// [T, G, D]. Room must have been reserved.
+  void Write(int64_t layer, const at::Tensor& keys, const at::Tensor& values);
+
+  /// The first `rows` rows of a layer; views.
+  LayerKv Rows(int64_t layer, int64_t rows) const;
+
+  /// Counts rows that have been written in every layer.
+  void Advance(int64_t rows) { length_ += rows; }
+
+  int64_t length() const { return length_; }
+  uint64_t bytes() const;
+
+ private:
+  std::vector<LayerKv> layers_;  // [G, capacity, D] each
+  int64_t length_ = 0;
+  int64_t capacity_ = 0;
+};
+
+}  // namespace docmem::engine
