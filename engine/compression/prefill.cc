@@ -4,6 +4,7 @@
 #include <c10/core/InferenceMode.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <string>
 #include <utility>
@@ -89,6 +90,7 @@ class Prefill::State {
   bool Step();
   int64_t units_done() const { return layer_ * chunks() + chunk_; }
   int64_t units_total() const { return config().layers * chunks(); }
+  double score_seconds() const { return score_time_.count(); }
   std::vector<KeptRows> TakeResults();
 
  private:
@@ -100,6 +102,8 @@ class Prefill::State {
   void AddTarget(const Compression& compression);
   size_t ScorerFor(const Compression& compression);
   void AllocateLayer();
+  template <typename Work>
+  void Timed(const Work& work);
   void RunChunk(int64_t first, int64_t count);
   void EvictLayer();
 
@@ -110,6 +114,7 @@ class Prefill::State {
   int64_t rows_ = 0;   // S, or the head's length when nothing else is kept
   int64_t layer_ = 0;
   int64_t chunk_ = 0;
+  std::chrono::duration<double> score_time_{0};
   at::Tensor hidden_;  // [S, hidden], layer by layer overwritten
   at::Tensor keys_;    // [G, S, D] of the current layer, after RoPE
   at::Tensor values_;  // [G, S, D]
@@ -174,13 +179,20 @@ void Prefill::State::AllocateLayer() {
   values_ = at::empty_like(keys_);
 }
 
+template <typename Work>
+void Prefill::State::Timed(const Work& work) {
+  const auto start = std::chrono::steady_clock::now();
+  work();
+  score_time_ += std::chrono::steady_clock::now() - start;
+}
+
 bool Prefill::State::Step() {
   const c10::InferenceMode inference;
   if (layer_ == config().layers) return true;
   const int64_t first = chunk_ * options_.chunk_rows;
   RunChunk(first, std::min(options_.chunk_rows, rows_ - first));
   if (++chunk_ == chunks()) {
-    EvictLayer();
+    Timed([this] { EvictLayer(); });
     chunk_ = 0;
     ++layer_;
   }
@@ -200,7 +212,9 @@ void Prefill::State::RunChunk(int64_t first, int64_t count) {
 
   const at::Tensor keys = keys_.narrow(1, 0, first + count);
   const at::Tensor values = values_.narrow(1, 0, first + count);
-  for (ScorerGroup& group : scorers_) group.scorer->Add({first, q, qkv.k, keys, values});
+  Timed([&] {
+    for (ScorerGroup& group : scorers_) group.scorer->Add({first, q, qkv.k, keys, values});
+  });
   // Nothing reads the hidden state behind the last layer: only its keys and values are wanted.
   if (layer_ + 1 == config().layers) return;
   const AttentionPart attended = AttendCausal(q, keys, values, first);
@@ -236,6 +250,7 @@ Prefill::~Prefill() = default;
 bool Prefill::Step() { return state_->Step(); }
 int64_t Prefill::units_done() const { return state_->units_done(); }
 int64_t Prefill::units_total() const { return state_->units_total(); }
+double Prefill::score_seconds() const { return state_->score_seconds(); }
 std::vector<KeptRows> Prefill::TakeResults() { return state_->TakeResults(); }
 
 }  // namespace docmem::engine
