@@ -3,10 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "absl/time/clock.h"
 #include "engine/formats/digest.h"
+#include "server/errors/error.h"
 #include "server/services/testing.h"
 
 namespace docmem::server {
@@ -95,6 +99,39 @@ TEST_F(AdapterServiceTest, FilesThatAreNoAdapterAreRefusedByName) {
   const auto empty = File("README.md", 0);
   EXPECT_EQ(ReasonOf(Upload({header, empty, empty})), "ADAPTER_INVALID");
   EXPECT_EQ(FieldOf(Upload({Header("")})), "document");
+}
+
+TEST_F(AdapterServiceTest, AnOpenUploadEndsWithTheDaemonAtItsDeadlineAndWithItsClient) {
+  const auto wait_for_calls = [this](size_t count) {
+    while (server_.open_calls.count() != count) absl::SleepFor(absl::Milliseconds(1));
+  };
+  v1::Adapter adapter;
+  {
+    grpc::ClientContext context;
+    auto writer = stub_->Upload(&context, &adapter);
+    writer->Write(Header("d1"));
+    wait_for_calls(1);
+    server_.open_calls.CutAll(
+        Error(absl::StatusCode::kUnavailable, reason::kShuttingDown, "stop"));
+    EXPECT_EQ(ReasonOf(writer->Finish()), "SHUTTING_DOWN");
+  }
+  {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + std::chrono::milliseconds(50));
+    auto writer = stub_->Upload(&context, &adapter);
+    writer->Write(Header("d1"));
+    EXPECT_EQ(writer->Finish().error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+    wait_for_calls(0);
+  }
+  {
+    grpc::ClientContext context;
+    auto writer = stub_->Upload(&context, &adapter);
+    writer->Write(Header("d1"));
+    wait_for_calls(1);
+    context.TryCancel();
+    EXPECT_EQ(writer->Finish().error_code(), grpc::StatusCode::CANCELLED);
+    wait_for_calls(0);
+  }
 }
 
 TEST_F(AdapterServiceTest, ADownloadGivesTheFilesAndTheirDigest) {

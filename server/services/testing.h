@@ -59,17 +59,17 @@ class TestServer {
   std::unique_ptr<store::AdapterStore> store;
   QueueFacts queue;
   ModelFacts model;
+  Timer timer;
+  OpenCalls open_calls{&timer};
 
  private:
   const std::string folder_;
   const std::unique_ptr<Authenticator> authenticator_;
   Log log_{LogLevel::kError};
   Metrics metrics_{"test"};
-  Timer timer_;
   Executor executor_{{.threads = 2}};
   const Guard guard_{authenticator_.get(), &lifecycle};
-  OpenCalls open_calls_{&timer_};
-  const ServiceContext context_{&guard_, &open_calls_, &executor_, &timer_, &metrics_, &log_};
+  const ServiceContext context_{&guard_, &open_calls, &executor_, &timer, &metrics_, &log_};
 
   Late<store::AdapterStore> late_store_;
   Late<Residency> late_residency_;
