@@ -138,7 +138,7 @@ TEST_P(TokenizerReferenceTest, EveryAssignedCodePointGetsTheLibrarysIds) {
       hex += "0123456789abcdef"[byte >> 4];
       hex += "0123456789abcdef"[byte & 15];
     }
-    EXPECT_EQ(hex, sweep[std::to_string(block)]) << "code points from " << block;
+    EXPECT_EQ(hex, sweep[std::to_string(block)].get<std::string>()) << "code points from " << block;
   }
 }
 

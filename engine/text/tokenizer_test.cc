@@ -10,6 +10,7 @@
 #include "engine/formats/digest.h"
 #include "engine/formats/json_fields.h"
 #include "engine/formats/mapped_file.h"
+#include "engine/text/unicode.h"
 
 namespace docmem::engine {
 namespace {
@@ -49,11 +50,12 @@ class TokenizerTest : public testing::TestWithParam<const char*> {
 };
 
 TEST_P(TokenizerTest, NoAddedTokenCanBeSpelledByUsers) {
+  const Json json = ParseJson(ReadFile(GetParam()), "tokenizer.json");
   int added = 0;
   for (int32_t id = 0; id < tokenizer_.vocab_size(); ++id) {
     if (!tokenizer_.IsAdded(id)) continue;
     ++added;
-    for (const Json& token : ParseJson(ReadFile(GetParam()), "")["added_tokens"]) {
+    for (const Json& token : json["added_tokens"]) {
       const std::string content = token["content"];
       for (const std::string& text : {content, "a " + content + content + " b", content + "\n"}) {
         EXPECT_THAT(tokenizer_.EncodeUser(text), Each(testing::Ne(id))) << text;
@@ -85,9 +87,8 @@ TEST_P(TokenizerTest, AMegabyteOfOneThingIsEncodedWhole) {
                            "\u0301\u0323", "'", "<|", "</think>"}) {
     std::string text;
     while (text.size() < 1u << 20) text += unit;
-    const Ids ids = tokenizer_.EncodeUser(text);
-    EXPECT_EQ(tokenizer_.EncodeUser(tokenizer_.Decode(ids)), ids) << unit;
-    EXPECT_FALSE(ids.empty());
+    const std::string decoded = tokenizer_.Decode(tokenizer_.EncodeUser(text));
+    EXPECT_TRUE(decoded == text || decoded == NormalizeNfc(text)) << unit;
   }
 }
 
