@@ -45,7 +45,7 @@ class Way:
         return round(float(self.ratio) * 1e6)
 
 
-BASE, ADAPTER = "BASE", "BASE_KV_ADAPTER_DECODE"
+BASE, ADAPTER = "base", "base-kv-adapter-decode"
 WAYS = [
     Way("base     ρ=0", BASE, "0"),
     Way("base     ρ=0.9", BASE, "0.9"),
@@ -184,14 +184,11 @@ def check_gain(terminal, rows):
 
 def run(terminal, options):
     folder = options.folder
-    data = folder / "data"
-    shutil.rmtree(data, ignore_errors=True)
-    folder.mkdir(parents=True, exist_ok=True)
-    log = folder / "docmemd.log"
-    log.write_bytes(b"")
+    shutil.rmtree(folder / "data", ignore_errors=True)
+    (folder / "docmemd.log").unlink(missing_ok=True)
     questions = json.loads((ROOT / "demo/qa.json").read_text(encoding="utf-8"))["questions"]
     path = demo_document.provide(folder / "social-contract.txt")
-    with Daemon(options.binaries, options.model, data, log) as daemon:
+    with Daemon(options.binaries, options.model, folder) as daemon:
         terminal.step("Starting docmemd")
         start(terminal, daemon)
         terminal.step("Ingesting Debian's Social Contract")
@@ -228,6 +225,8 @@ def main():
     began = time.monotonic()
     try:
         run(terminal, parse_options())
+    except FileNotFoundError as error:
+        sys.exit(f"demo: {error.filename} isn't there: run ./dev demo, which makes what is missing")
     except (DemoError, ProgramError, demo_document.DocumentError, OSError) as error:
         sys.exit(f"{terminal.red('demo:')} {error}")
     except KeyboardInterrupt:

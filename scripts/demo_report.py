@@ -74,7 +74,7 @@ def print_answers(terminal, questions, ways, answers):
 
 
 def print_table(terminal, rows, full_bytes):
-    """One row per way. Bytes are those held in memory; `of full` compares with the full KV cache."""
+    """One row per way. Bytes are those in memory; `of full` compares with the full KV cache."""
     cells = [["", "ROUGE-L", "new words", "cache", "adapter", "together", "of full", "1st token"]]
     for row in rows:
         together = row["cache_bytes"] + row["adapter_bytes"]
