@@ -1,0 +1,112 @@
+#include "client/cli/cli.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "client/cli/help.h"
+#include "client/cli/local_file.h"
+#include "client/cli/parser.h"
+#include "client/cli/report.h"
+#include "client/cli/root.h"
+#include "client/cli/session.h"
+#include "client/connection.h"
+
+namespace docmem::cli {
+namespace {
+
+constexpr uint64_t kMaxTokenFileBytes = 65'536;
+
+// Also for errors that keep the arguments from being parsed.
+bool AsksForJson(const std::vector<std::string>& arguments) {
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i] == "--output=json") return true;
+    if (arguments[i] == "--output" && i + 1 < arguments.size() && arguments[i + 1] == "json") {
+      return true;
+    }
+  }
+  return false;
+}
+
+absl::StatusOr<client::ConnectionOptions> ConnectionOptionsOf(const RootCommand& root,
+                                                              const Environment& environment) {
+  client::ConnectionOptions options;
+  const char* address = environment.variable("DOCMEM_ADDRESS");
+  if (!root.address().empty()) {
+    options.address = root.address();
+  } else if (address != nullptr && *address != '\0') {
+    options.address = address;
+  }
+  const char* token = environment.variable("DOCMEM_TOKEN");
+  if (!root.token_file().empty()) {
+    absl::StatusOr<std::string> content = ReadLocalFile(root.token_file(), kMaxTokenFileBytes);
+    if (!content.ok()) return content.status();
+    options.token = std::string(absl::StripAsciiWhitespace(*content));
+  } else if (token != nullptr) {
+    options.token = token;
+  }
+  return options;
+}
+
+absl::StatusOr<std::shared_ptr<const client::Connection>> Connect(const RootCommand& root,
+                                                                  const Environment& environment) {
+  absl::StatusOr<client::ConnectionOptions> options = ConnectionOptionsOf(root, environment);
+  if (!options.ok()) return options.status();
+  auto connection = client::Connection::Open(*options);
+  if (!connection.ok()) return UsageError(std::string(connection.status().message()));
+  return connection;
+}
+
+absl::Status RunCommand(const RootCommand& root, Command* command, const Environment& environment) {
+  if (root.timeout_seconds() < 0) return UsageError("--timeout must be above 0");
+  Session::Settings settings{.json = root.json()};
+  if (root.timeout_seconds() > 0) settings.timeout = absl::Seconds(root.timeout_seconds());
+  std::shared_ptr<const client::Connection> connection;
+  if (command->NeedsConnection()) {
+    auto opened = Connect(root, environment);
+    if (!opened.ok()) return opened.status();
+    connection = *std::move(opened);
+  }
+  Session session(&environment, settings, std::move(connection));
+  absl::Status status = command->Run(session);
+  environment.out->flush();
+  if (status.ok() && !*environment.out) {
+    return absl::DataLossError("the output couldn't be written completely");
+  }
+  return status;
+}
+
+int Report(const absl::Status& status, bool json, const Environment& environment) {
+  if (status.ok()) return kDone;
+  if (environment.stop.stop_requested()) {
+    if (environment.err_is_terminal) *environment.err << '\n';
+    return kStopped;
+  }
+  if (json) {
+    PrintErrorJson(status, *environment.err);
+  } else {
+    PrintError(status, *environment.err);
+  }
+  return IsUsageError(status) ? kUsage : kFailed;
+}
+
+}  // namespace
+
+int Run(const std::vector<std::string>& arguments, const Environment& environment) {
+  RootCommand root;
+  const bool json = AsksForJson(arguments);
+  const absl::StatusOr<Invocation> invocation = Parse(&root, arguments);
+  if (!invocation.ok()) return Report(invocation.status(), json, environment);
+  if (invocation->kind == Invocation::Kind::kHelp) {
+    *environment.out << HelpOf(invocation->path) << std::flush;
+    return kDone;
+  }
+  if (invocation->kind == Invocation::Kind::kVersion) {
+    *environment.out << "docmem " DOCMEM_VERSION << std::endl;
+    return kDone;
+  }
+  return Report(RunCommand(root, invocation->path.back(), environment), root.json(), environment);
+}
+
+}  // namespace docmem::cli
