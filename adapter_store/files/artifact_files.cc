@@ -99,6 +99,8 @@ absl::StatusOr<std::unique_ptr<ArtifactFiles>> ArtifactFiles::Open(FileSystem* f
   for (int shard = 0; shard < kShards; ++shard) {
     STORE_RETURN_IF_ERROR(files->CreateFolder(ShardFolder(shard)));
   }
+  STORE_RETURN_IF_ERROR(files->SyncFolder(kArtifacts));
+  STORE_RETURN_IF_ERROR(files->SyncFolder(""));
   std::unique_ptr<ArtifactFiles> result(new ArtifactFiles(files, budget_bytes));
   STORE_ASSIGN_OR_RETURN(std::vector<FoundFile> found, result->List());
   for (const FoundFile& file : found) result->budget_.AddUsed(file.bytes);

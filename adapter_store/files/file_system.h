@@ -62,7 +62,7 @@ class FileSystem {
   virtual absl::Status Rename(const std::string& from, const std::string& to) = 0;
   /// Of a file or a symlink itself, never its target.
   virtual absl::Status Remove(const std::string& path) = 0;
-  /// An existing folder is no error.
+  /// An existing folder is no error. Durable after `SyncFolder` of its parent.
   virtual absl::Status CreateFolder(const std::string& path) = 0;
   /// "" is the root.
   virtual absl::Status SyncFolder(const std::string& path) = 0;

@@ -183,10 +183,7 @@ class PosixFileSystem : public FileSystem {
 
   absl::Status CreateFolder(const std::string& path) override {
     STORE_ASSIGN_OR_RETURN(Place place, Find(path));
-    if (mkdirat(place.folder.get(), place.name.c_str(), kFolderMode) == 0) {
-      if (fsync(place.folder.get()) == 0) return absl::OkStatus();
-      return DiskError("sync the folder of", path, errno);
-    }
+    if (mkdirat(place.folder.get(), place.name.c_str(), kFolderMode) == 0) return absl::OkStatus();
     if (errno != EEXIST) return DiskError("create folder", path, errno);
     return OpenFolder(path).status();
   }

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <fcntl.h>
+#include <sqlite3.h>
+#include <unistd.h>
+
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_format.h"
+#include "adapter_store/adapter_store.h"
+#include "adapter_store/errors.h"
+#include "adapter_store/store_test_util.h"
+#include "gtest/gtest.h"
+
+namespace docmem::store::store_test {
+
+/// A store in a folder of its own that can be closed, damaged and opened again.
+class AdapterStoreTest : public ::testing::Test {
+ protected:
+  void SetUp() override { Open(); }
+
+  AdapterStoreOptions Options() {
+    AdapterStoreOptions options;
+    options.folder = folder_.path();
+    options.budget_bytes = budget_;
+    options.clock = [this] { return now_; };
+    return options;
+  }
+
+  void Open() {
+    store_.reset();
+    auto opened = AdapterStore::Open(Options());
+    ASSERT_OK(opened);
+    store_ = *std::move(opened);
+  }
+
+  std::string PathOf(const StoredFile& file) {
+    const char* suffix = file.kind == ArtifactKind::kText    ? "text"
+                         : file.kind == ArtifactKind::kCache ? "cache"
+                                                             : "adapter";
+    return absl::StrFormat("%s/artifacts/%02x/%016x.%s", folder_.path(), file.id % 256, file.id,
+                           suffix);
+  }
+
+  void FlipByte(const StoredFile& file) {
+    const int fd = open(PathOf(file).c_str(), O_RDWR);
+    ASSERT_GE(fd, 0);
+    char byte = 0;
+    ASSERT_EQ(pread(fd, &byte, 1, 0), 1);
+    byte = static_cast<char>(byte ^ 1);
+    ASSERT_EQ(pwrite(fd, &byte, 1, 0), 1);
+    close(fd);
+  }
+
+  // Behind the store's back, while it is closed.
+  void Sql(const std::string& statement) {
+    sqlite3* database = nullptr;
+    ASSERT_EQ(sqlite3_open((folder_.path() + "/registry.db").c_str(), &database), SQLITE_OK);
+    ASSERT_EQ(sqlite3_exec(database, statement.c_str(), nullptr, nullptr, nullptr), SQLITE_OK)
+        << sqlite3_errmsg(database);
+    sqlite3_close(database);
+  }
+
+  uint64_t Used() { return store_->Stats()->used_bytes; }
+  uint64_t OnDisk() { return ArtifactBytes(folder_.path()); }
+
+  TemporaryFolder folder_;
+  uint64_t budget_ = 0;
+  absl::Time now_ = absl::Now();
+  std::unique_ptr<AdapterStore> store_;
+};
+
+}  // namespace docmem::store::store_test
