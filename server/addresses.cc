@@ -10,9 +10,8 @@
 namespace docmem::server {
 
 absl::Status WriteAddresses(const Addresses& addresses, const std::string& path) {
-  const nlohmann::ordered_json json = {{"grpc", addresses.grpc},
-                                       {"health", addresses.health},
-                                       {"metrics", addresses.metrics}};
+  const nlohmann::ordered_json json = {
+      {"grpc", addresses.grpc}, {"health", addresses.health}, {"metrics", addresses.metrics}};
   const std::string temporary = path + ".new";
   std::ofstream file(temporary);
   file << json.dump() << '\n';

@@ -55,11 +55,12 @@ class BackendImpl : public Backend {
                     .timer = parts.timer,
                     .executor = parts.executor,
                     .metrics = parts.metrics,
-                    .build_missing = [this](const auto& document, uint32_t ratio_ppm,
-                                            engine::Profile profile, auto done) {
-                      BuildMissing(document, {.ratio_ppm = ratio_ppm, .profile = profile},
-                                   std::move(done));
-                    }},
+                    .build_missing =
+                        [this](const auto& document, uint32_t ratio_ppm, engine::Profile profile,
+                               auto done) {
+                          BuildMissing(document, {.ratio_ppm = ratio_ppm, .profile = profile},
+                                       std::move(done));
+                        }},
                    {.max_queue = options.max_queue, .max_sequences = options.max_sequences}),
         intake_(engine, parts.store, &memories_, options.max_adapter_rank) {}
 
@@ -181,9 +182,9 @@ absl::StatusOr<std::unique_ptr<Backend>> Backend::Load(const ServerOptions& opti
 
   const int64_t positions = (*engine)->config().max_positions;
   if (positions <= options.question_reserve) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--question-reserve ", options.question_reserve,
-                     " leaves nothing of the model's ", positions, " positions"));
+    return absl::InvalidArgumentError(absl::StrCat("--question-reserve ", options.question_reserve,
+                                                   " leaves nothing of the model's ", positions,
+                                                   " positions"));
   }
   const int64_t longest_context = positions - options.question_reserve;
   fits = CheckBudgets(options, {.weights = (*engine)->weight_bytes(),

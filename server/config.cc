@@ -1,7 +1,7 @@
 #include "server/config.h"
 
-#include <CLI/CLI.hpp>
 #include <toml++/toml.h>
+#include <CLI/CLI.hpp>
 
 #include <map>
 #include <utility>
@@ -74,10 +74,11 @@ struct Flags {
 
 absl::StatusOr<Flags> ReadFlags(int argc, const char* const* argv,
                                 const std::vector<Setting>& settings) {
-  CLI::App app("docmemd remembers documents for a language model and answers questions on them.\n"
-               "Each setting is also a variable (--max-queue: DOCMEM_MAX_QUEUE) and a key of the\n"
-               "configuration file (max_queue).",
-               "docmemd");
+  CLI::App app(
+      "docmemd remembers documents for a language model and answers questions on them.\n"
+      "Each setting is also a variable (--max-queue: DOCMEM_MAX_QUEUE) and a key of the\n"
+      "configuration file (max_queue).",
+      "docmemd");
   app.set_version_flag("--version", std::string("docmemd ") + kVersion);
   Flags flags;
   std::map<std::string, std::string> texts;

@@ -12,8 +12,8 @@ namespace docmem::server {
 /// The daemon's settings, all checked. Each is declared once, in config_settings.cc, with its flag,
 /// variable, key, range and help.
 struct ServerOptions {
-  std::string model;  ///< folder; not empty
-  std::string data;   ///< folder; not empty
+  std::string model;                      ///< folder; not empty
+  std::string data;                       ///< folder; not empty
   std::string listen = "127.0.0.1:7600";  ///< HOST:PORT, here and below; port 0: any free one
   std::string health_listen = "127.0.0.1:7601";
   std::string metrics_listen = "127.0.0.1:7602";
@@ -46,8 +46,9 @@ struct Invocation {
   std::string print;
 };
 
-/// Settles every setting: flag, else DOCMEM_* variable, else TOML file, else default. An error names
-/// flag, variable, or file and line; unknown keys, wrong types and values out of range are errors.
+/// Settles every setting: flag, else DOCMEM_* variable, else TOML file, else default. An error
+/// names flag, variable, or file and line; unknown keys, wrong types and values out of range are
+/// errors.
 /// `--check-config` prints each value with its origin, in TOML.
 absl::StatusOr<Invocation> ReadConfig(int argc, const char* const* argv,
                                       const Environment& environment);

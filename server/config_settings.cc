@@ -17,7 +17,7 @@ std::string Quote(const std::string& text) {
   return absl::StrCat("\"", absl::StrReplaceAll(text, {{"\\", "\\\\"}, {"\"", "\\\""}}), "\"");
 }
 
-Setting Text(const char* key, std::string ServerOptions::*member, const char* placeholder,
+Setting Text(const char* key, std::string ServerOptions::* member, const char* placeholder,
              const char* help, Check check = {}) {
   return {.key = key,
           .kind = SettingKind::kText,
@@ -37,44 +37,41 @@ struct Range {
   uint32_t most;
 };
 
-Setting Number(const char* key, uint32_t ServerOptions::*member, Range range, const char* help) {
-  return {.key = key,
-          .kind = SettingKind::kNumber,
-          .placeholder = "N",
-          .help = help,
-          .assign =
-              [member, range](ServerOptions& options, const std::string& text) {
-                uint32_t number = 0;
-                if (!absl::SimpleAtoi(text, &number) || number < range.least ||
-                    number > range.most) {
-                  return absl::InvalidArgumentError(absl::StrCat(
-                      "must be a whole number from ", range.least, " to ", range.most));
-                }
-                options.*member = number;
-                return absl::OkStatus();
-              },
-          .value = [member](const ServerOptions& options) {
-            return absl::StrCat(options.*member);
-          }};
+Setting Number(const char* key, uint32_t ServerOptions::* member, Range range, const char* help) {
+  return {
+      .key = key,
+      .kind = SettingKind::kNumber,
+      .placeholder = "N",
+      .help = help,
+      .assign =
+          [member, range](ServerOptions& options, const std::string& text) {
+            uint32_t number = 0;
+            if (!absl::SimpleAtoi(text, &number) || number < range.least || number > range.most) {
+              return absl::InvalidArgumentError(
+                  absl::StrCat("must be a whole number from ", range.least, " to ", range.most));
+            }
+            options.*member = number;
+            return absl::OkStatus();
+          },
+      .value = [member](const ServerOptions& options) { return absl::StrCat(options.*member); }};
 }
 
-Setting Size(const char* key, uint64_t ServerOptions::*member, const char* help) {
-  return {.key = key,
-          .kind = SettingKind::kSize,
-          .placeholder = "BYTES",
-          .help = help,
-          .assign =
-              [member](ServerOptions& options, const std::string& text) {
-                const absl::StatusOr<uint64_t> size = ParseSize(text);
-                if (size.ok()) options.*member = *size;
-                return size.status();
-              },
-          .value = [member](const ServerOptions& options) {
-            return absl::StrCat(options.*member);
-          }};
+Setting Size(const char* key, uint64_t ServerOptions::* member, const char* help) {
+  return {
+      .key = key,
+      .kind = SettingKind::kSize,
+      .placeholder = "BYTES",
+      .help = help,
+      .assign =
+          [member](ServerOptions& options, const std::string& text) {
+            const absl::StatusOr<uint64_t> size = ParseSize(text);
+            if (size.ok()) options.*member = *size;
+            return size.status();
+          },
+      .value = [member](const ServerOptions& options) { return absl::StrCat(options.*member); }};
 }
 
-Setting Flag(const char* key, bool ServerOptions::*member, const char* help) {
+Setting Flag(const char* key, bool ServerOptions::* member, const char* help) {
   return {.key = key,
           .kind = SettingKind::kFlag,
           .help = help,
@@ -85,9 +82,10 @@ Setting Flag(const char* key, bool ServerOptions::*member, const char* help) {
                 }
                 return absl::OkStatus();
               },
-          .value = [member](const ServerOptions& options) {
-            return std::string(options.*member ? "true" : "false");
-          }};
+          .value =
+              [member](const ServerOptions& options) {
+                return std::string(options.*member ? "true" : "false");
+              }};
 }
 
 Setting Level(const char* key, const char* help) {
@@ -101,9 +99,10 @@ Setting Level(const char* key, const char* help) {
                 if (ParseLogLevel(text, &options.log_level)) return absl::OkStatus();
                 return absl::InvalidArgumentError("must be debug, info, warning or error");
               },
-          .value = [kNames](const ServerOptions& options) {
-            return Quote(kNames[static_cast<int>(options.log_level)]);
-          }};
+          .value =
+              [kNames](const ServerOptions& options) {
+                return Quote(kNames[static_cast<int>(options.log_level)]);
+              }};
 }
 
 absl::Status CheckAddress(const std::string& text) {
@@ -197,10 +196,15 @@ absl::Status CheckTogether(const ServerOptions& options) {
 }
 
 absl::StatusOr<uint64_t> ParseSize(const std::string& text) {
-  constexpr std::pair<const char*, uint64_t> kUnits[] = {
-      {"KiB", uint64_t{1} << 10}, {"MiB", uint64_t{1} << 20}, {"GiB", uint64_t{1} << 30},
-      {"TiB", uint64_t{1} << 40}, {"kB", 1000},               {"MB", 1'000'000},
-      {"GB", 1'000'000'000},      {"TB", 1'000'000'000'000},  {"", 1}};
+  constexpr std::pair<const char*, uint64_t> kUnits[] = {{"KiB", uint64_t{1} << 10},
+                                                         {"MiB", uint64_t{1} << 20},
+                                                         {"GiB", uint64_t{1} << 30},
+                                                         {"TiB", uint64_t{1} << 40},
+                                                         {"kB", 1000},
+                                                         {"MB", 1'000'000},
+                                                         {"GB", 1'000'000'000},
+                                                         {"TB", 1'000'000'000'000},
+                                                         {"", 1}};
   const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
   uint64_t number = 0;
   if (absl::SimpleAtoi(text.substr(0, digits), &number)) {

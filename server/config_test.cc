@@ -141,7 +141,8 @@ TEST(SplitAddress, KnowsNamesAndBothKindsOfNumbers) {
   EXPECT_TRUE(SplitAddress("[::1]:80", &host, &port));
   EXPECT_EQ(host, "::1");
   EXPECT_EQ(port, 80);
-  for (const char* bad : {"", ":80", "host", "host:", "host:x", "host:-1", "host:65536", "::1:80"}) {
+  for (const char* bad :
+       {"", ":80", "host", "host:", "host:x", "host:-1", "host:65536", "::1:80"}) {
     EXPECT_FALSE(SplitAddress(bad, &host, &port)) << bad;
   }
 }

@@ -33,12 +33,11 @@ absl::StatusOr<Listener> Listen(const ListenerOptions& options) {
   Listener listener;
   listener.server = builder.BuildAndStart();
   if (listener.server == nullptr || port <= 0) {
-    return absl::UnavailableError(
-        absl::StrCat("can't listen on ", options.address, ": it is in use or not an address of "
-                                                          "this machine"));
+    return absl::UnavailableError(absl::StrCat("can't listen on ", options.address,
+                                               ": it is in use or not an address of "
+                                               "this machine"));
   }
-  listener.address = absl::StrCat(
-      options.address.substr(0, options.address.rfind(':')), ":", port);
+  listener.address = absl::StrCat(options.address.substr(0, options.address.rfind(':')), ":", port);
   return listener;
 }
 

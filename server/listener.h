@@ -12,7 +12,7 @@
 namespace docmem::server {
 
 struct ListenerOptions {
-  std::string address;  ///< HOST:PORT; port 0: any free one
+  std::string address;                   ///< HOST:PORT; port 0: any free one
   std::vector<grpc::Service*> services;  ///< outlive the listener
   bool reflection = false;
 };

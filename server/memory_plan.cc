@@ -55,8 +55,7 @@ std::string Mebibytes(uint64_t bytes) {
 }  // namespace
 
 absl::Status CheckMemory(const MemoryPlan& plan, uint64_t limit_bytes) {
-  const uint64_t sum =
-      plan.weights + plan.device_budget + plan.prefill_peak + kMemoryReserveBytes;
+  const uint64_t sum = plan.weights + plan.device_budget + plan.prefill_peak + kMemoryReserveBytes;
   if (sum <= limit_bytes) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrCat(
       "weights ", Mebibytes(plan.weights), " + --device-budget ", Mebibytes(plan.device_budget),
@@ -76,8 +75,8 @@ uint64_t ReadMemoryLimit(const std::string& root) {
     if (parts[1].empty()) {
       limit = std::min(limit, GroupBytes(base / "sys/fs/cgroup", parts[2], "memory.max"));
     } else if (parts[1] == "memory") {
-      limit = std::min(limit, GroupBytes(base / "sys/fs/cgroup/memory", parts[2],
-                                         "memory.limit_in_bytes"));
+      limit = std::min(
+          limit, GroupBytes(base / "sys/fs/cgroup/memory", parts[2], "memory.limit_in_bytes"));
     }
   }
   return limit;

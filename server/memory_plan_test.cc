@@ -57,8 +57,8 @@ TEST_F(MemoryLimitTest, InsideAContainerTheGroupIsTheMountItself) {
 }
 
 TEST(CheckMemory, ARefusalShowsTheSum) {
-  const MemoryPlan plan{.weights = 300 * kMiB, .device_budget = 200 * kMiB,
-                        .prefill_peak = 12 * kMiB};
+  const MemoryPlan plan{
+      .weights = 300 * kMiB, .device_budget = 200 * kMiB, .prefill_peak = 12 * kMiB};
   EXPECT_TRUE(CheckMemory(plan, 1024 * kMiB).ok());
   const absl::Status refused = CheckMemory(plan, 1023 * kMiB);
   EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);

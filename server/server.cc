@@ -100,10 +100,11 @@ AdminService::Parts Daemon::AdminParts() {
                      .max_batch_tokens = options_.max_batch_tokens,
                      .question_reserve_tokens = options_.question_reserve},
           .queue = [this] { return Queue(); },
-          .drain = [this](bool drain) {
-            lifecycle_.SetDraining(drain);
-            log_->Info(drain ? "draining" : "taking work again");
-          }};
+          .drain =
+              [this](bool drain) {
+                lifecycle_.SetDraining(drain);
+                log_->Info(drain ? "draining" : "taking work again");
+              }};
 }
 
 QueueFacts Daemon::Queue() const {
@@ -150,10 +151,10 @@ absl::Status Daemon::OpenListeners() {
   auto health = Listen({.address = options_.health_listen, .services = {&health_}});
   if (!health.ok()) return health.status();
   health_listener_ = *std::move(health);
-  auto api = Listen({.address = options_.listen,
-                     .services = {&collections_, &documents_, &adapters_, &trainings_, &queries_,
-                                  &admin_},
-                     .reflection = true});
+  auto api =
+      Listen({.address = options_.listen,
+              .services = {&collections_, &documents_, &adapters_, &trainings_, &queries_, &admin_},
+              .reflection = true});
   if (!api.ok()) return api.status();
   api_listener_ = *std::move(api);
   return absl::OkStatus();
@@ -204,8 +205,8 @@ absl::Status Daemon::Load(const std::atomic<bool>& stop) {
 
 void Daemon::Publish(std::unique_ptr<Backend> backend) {
   backend_ = std::move(backend);
-  janitor_ = std::make_unique<Janitor>(
-      Janitor::Parts{store_.get(), &timer_, &executor_, log_}, kJanitorInterval);
+  janitor_ = std::make_unique<Janitor>(Janitor::Parts{store_.get(), &timer_, &executor_, log_},
+                                       kJanitorInterval);
   const ModelFacts& model = backend_->model();
   metrics_.SetModel({model.name, model.family, model.dtype, model.device, model.weights_digest});
   late_residency_.Set(backend_->residency());
@@ -256,8 +257,8 @@ void Daemon::Stop() {
   }
   backend_.reset();
   store_.reset();
-  log_->Info("stopped", {{"drained", drained},
-                         {"seconds", absl::ToDoubleSeconds(absl::Now() - began)}});
+  log_->Info("stopped",
+             {{"drained", drained}, {"seconds", absl::ToDoubleSeconds(absl::Now() - began)}});
 }
 
 }  // namespace

@@ -57,8 +57,7 @@ TEST(FromException, ForeignExceptionsAreInternalAndMemoryIsAResource) {
 TEST(FromException, AValuePassesThrough) {
   EXPECT_EQ(CatchEngine([] { return 7; }).value(), 7);
   EXPECT_TRUE(CatchEngine([] { return absl::OkStatus(); }).ok());
-  EXPECT_EQ(CatchEngine([] { return absl::AbortedError("x"); }).code(),
-            absl::StatusCode::kAborted);
+  EXPECT_EQ(CatchEngine([] { return absl::AbortedError("x"); }).code(), absl::StatusCode::kAborted);
   EXPECT_EQ(CatchEngine([] { return absl::StatusOr<int>(7); }).value(), 7);
   EXPECT_EQ(CatchEngine([]() -> absl::Status { throw std::bad_alloc(); }).code(),
             absl::StatusCode::kResourceExhausted);

@@ -5,9 +5,9 @@
 #include <optional>
 #include <string>
 
+#include "absl/strings/numbers.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
-#include "absl/strings/numbers.h"
 #include "server/errors/error.h"
 
 namespace docmem::server {
@@ -114,8 +114,7 @@ google::rpc::ErrorInfo InfoOf(const std::string& reason, ErrorDetails details, s
   }
 }
 
-void AddBadRequest(const std::string& field, const std::string& message,
-                   google::rpc::Status* out) {
+void AddBadRequest(const std::string& field, const std::string& message, google::rpc::Status* out) {
   google::rpc::BadRequest bad;
   auto* violation = bad.add_field_violations();
   violation->set_field(CutAtCharacter(field, 256));

@@ -80,24 +80,24 @@ TEST(ToGrpc, AStatusWithoutReasonGetsTheOneItsCodeImplies) {
 
 TEST(ToGrpc, EveryReasonIsPartOfTheWireContract) {
   for (const char* name :
-       {reason::kContextTooLong, reason::kCacheAmbiguous, reason::kChecksumMismatch,
-        reason::kStreamIncomplete, reason::kAdapterInvalid, reason::kJobNotFound,
-        reason::kRequestIdInUse, reason::kIdentityMismatch, reason::kAdapterMismatch,
-        reason::kAdapterOtherBase, reason::kNoCurrentAdapter, reason::kOptionsDiffer,
-        reason::kQueueFull, reason::kQuotaMaxInFlight, reason::kQuotaMaxQueued,
-        reason::kCredentialsMissing, reason::kCredentialsInvalid, reason::kNotPermitted,
-        reason::kDeadlinePassed, reason::kStarting, reason::kDraining, reason::kShuttingDown,
-        reason::kSlowClient, reason::kAbortedByClient, reason::kClientGone,
-        reason::kNotImplemented, reason::kAdapterUnsupported, reason::kInternalFault,
-        reason::kNumericFault, reason::kInvalidField, reason::kLimitExceeded,
-        reason::kCollectionNotFound, reason::kDocumentNotFound, reason::kCacheNotFound,
-        reason::kAdapterNotFound, reason::kCollectionExists, reason::kDocumentExists,
-        reason::kRevisionMismatch, reason::kAdapterIsCurrent, reason::kAdapterStale,
-        reason::kCollectionNotEmpty, reason::kCollectionProtected, reason::kDocumentNotReady,
-        reason::kTextNotRetained, reason::kDeviceBudgetExceeded, reason::kHostBudgetExceeded,
-        reason::kDiskBudgetExceeded, reason::kQuotaMaxBytes, reason::kQuotaMaxDocuments,
-        reason::kDiskFull, reason::kArtifactDamaged, reason::kDocumentQuarantined,
-        reason::kRegistryUnavailable}) {
+       {reason::kContextTooLong,      reason::kCacheAmbiguous,     reason::kChecksumMismatch,
+        reason::kStreamIncomplete,    reason::kAdapterInvalid,     reason::kJobNotFound,
+        reason::kRequestIdInUse,      reason::kIdentityMismatch,   reason::kAdapterMismatch,
+        reason::kAdapterOtherBase,    reason::kNoCurrentAdapter,   reason::kOptionsDiffer,
+        reason::kQueueFull,           reason::kQuotaMaxInFlight,   reason::kQuotaMaxQueued,
+        reason::kCredentialsMissing,  reason::kCredentialsInvalid, reason::kNotPermitted,
+        reason::kDeadlinePassed,      reason::kStarting,           reason::kDraining,
+        reason::kShuttingDown,        reason::kSlowClient,         reason::kAbortedByClient,
+        reason::kClientGone,          reason::kNotImplemented,     reason::kAdapterUnsupported,
+        reason::kInternalFault,       reason::kNumericFault,       reason::kInvalidField,
+        reason::kLimitExceeded,       reason::kCollectionNotFound, reason::kDocumentNotFound,
+        reason::kCacheNotFound,       reason::kAdapterNotFound,    reason::kCollectionExists,
+        reason::kDocumentExists,      reason::kRevisionMismatch,   reason::kAdapterIsCurrent,
+        reason::kAdapterStale,        reason::kCollectionNotEmpty, reason::kCollectionProtected,
+        reason::kDocumentNotReady,    reason::kTextNotRetained,    reason::kDeviceBudgetExceeded,
+        reason::kHostBudgetExceeded,  reason::kDiskBudgetExceeded, reason::kQuotaMaxBytes,
+        reason::kQuotaMaxDocuments,   reason::kDiskFull,           reason::kArtifactDamaged,
+        reason::kDocumentQuarantined, reason::kRegistryUnavailable}) {
     v1::ErrorReason value;
     EXPECT_TRUE(v1::ErrorReason_Parse(name, &value)) << name;
   }

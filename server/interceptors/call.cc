@@ -42,10 +42,9 @@ void Call::LogFailure(const absl::Status& status, absl::Duration duration) const
                     status.code() == absl::StatusCode::kUnknown ||
                     status.code() == absl::StatusCode::kDataLoss;
   if (!ours) {
-    services_.log->Debug("request refused", {{"method", method_.label},
-                                             {"code", code},
-                                             {"reason", why},
-                                             {"seconds", seconds}});
+    services_.log->Debug(
+        "request refused",
+        {{"method", method_.label}, {"code", code}, {"reason", why}, {"seconds", seconds}});
     return;
   }
   services_.log->Error("request failed", {{"method", method_.label},

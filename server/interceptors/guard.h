@@ -37,8 +37,8 @@ struct Admission {
   absl::Time deadline;
 };
 
-/// What every handler asks first, before it looks at the request: who is it, may they, is the daemon
-/// ready for it. Thread-safe.
+/// What every handler asks first, before it looks at the request: who is it, may they, is the
+/// daemon ready for it. Thread-safe.
 class Guard {
  public:
   /// Both must outlive the guard.

@@ -4,8 +4,8 @@
 
 namespace docmem::server {
 
-/// A part of the daemon that services are built with before it exists: it is set once the daemon has
-/// loaded, and the guard lets no call through before. Not an owner.
+/// A part of the daemon that services are built with before it exists: it is set once the daemon
+/// has loaded, and the guard lets no call through before. Not an owner.
 template <class Part>
 class Late {
  public:

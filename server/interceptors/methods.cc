@@ -4,16 +4,42 @@ namespace docmem::server {
 
 std::span<const Method> AllMethods() {
   using namespace method;  // NOLINT: the list is the point
-  static constexpr Method kMethods[] = {
-      kCollectionCreate, kCollectionGet,   kCollectionList,   kCollectionUpdate,
-      kCollectionDelete, kIngest,          kDocumentGet,      kDocumentBatchGet,
-      kDocumentList,     kDocumentUpdate,  kDocumentDelete,   kGetText,
-      kPrefetch,         kBuildCache,      kDeleteCache,      kExport,
-      kImport,           kSetEvaluation,   kAdapterUpload,    kAdapterGet,
-      kAdapterList,      kAdapterDownload, kAdapterSetCurrent, kAdapterDelete,
-      kTrainingStart,    kTrainingGet,     kTrainingList,     kTrainingWatch,
-      kTrainingCancel,   kAsk,             kScore,            kAbort,
-      kRoute,            kGetStatus,       kListResident,     kDrain};
+  static constexpr Method kMethods[] = {kCollectionCreate,
+                                        kCollectionGet,
+                                        kCollectionList,
+                                        kCollectionUpdate,
+                                        kCollectionDelete,
+                                        kIngest,
+                                        kDocumentGet,
+                                        kDocumentBatchGet,
+                                        kDocumentList,
+                                        kDocumentUpdate,
+                                        kDocumentDelete,
+                                        kGetText,
+                                        kPrefetch,
+                                        kBuildCache,
+                                        kDeleteCache,
+                                        kExport,
+                                        kImport,
+                                        kSetEvaluation,
+                                        kAdapterUpload,
+                                        kAdapterGet,
+                                        kAdapterList,
+                                        kAdapterDownload,
+                                        kAdapterSetCurrent,
+                                        kAdapterDelete,
+                                        kTrainingStart,
+                                        kTrainingGet,
+                                        kTrainingList,
+                                        kTrainingWatch,
+                                        kTrainingCancel,
+                                        kAsk,
+                                        kScore,
+                                        kAbort,
+                                        kRoute,
+                                        kGetStatus,
+                                        kListResident,
+                                        kDrain};
   return kMethods;
 }
 

@@ -47,8 +47,12 @@ inline constexpr Method kCollectionUpdate{"/docmem.v1.CollectionService/Update",
 inline constexpr Method kCollectionDelete{"/docmem.v1.CollectionService/Delete",
                                           "Collection.Delete", Role::kAdmin, kLong};
 
-inline constexpr Method kIngest{"/docmem.v1.DocumentService/Ingest", "Document.Ingest",
-                                Role::kWrite, kLong, Availability::kServing, true};
+inline constexpr Method kIngest{"/docmem.v1.DocumentService/Ingest",
+                                "Document.Ingest",
+                                Role::kWrite,
+                                kLong,
+                                Availability::kServing,
+                                true};
 inline constexpr Method kDocumentGet{"/docmem.v1.DocumentService/Get", "Document.Get",
                                      Role::kQuery};
 inline constexpr Method kDocumentBatchGet{"/docmem.v1.DocumentService/BatchGet",
@@ -64,8 +68,11 @@ inline constexpr Method kGetText{"/docmem.v1.DocumentService/GetText", "Document
 inline constexpr Method kPrefetch{"/docmem.v1.DocumentService/Prefetch", "Document.Prefetch",
                                   Role::kQuery, kLong};
 inline constexpr Method kBuildCache{"/docmem.v1.DocumentService/BuildCache",
-                                    "Document.BuildCache", Role::kWrite, kLong,
-                                    Availability::kServing, true};
+                                    "Document.BuildCache",
+                                    Role::kWrite,
+                                    kLong,
+                                    Availability::kServing,
+                                    true};
 inline constexpr Method kDeleteCache{"/docmem.v1.DocumentService/DeleteCache",
                                      "Document.DeleteCache", Role::kWrite};
 inline constexpr Method kExport{"/docmem.v1.DocumentService/Export", "Document.Export",
@@ -75,13 +82,17 @@ inline constexpr Method kImport{"/docmem.v1.DocumentService/Import", "Document.I
 inline constexpr Method kSetEvaluation{"/docmem.v1.DocumentService/SetEvaluation",
                                        "Document.SetEvaluation", Role::kWrite};
 
-inline constexpr Method kAdapterUpload{"/docmem.v1.AdapterService/Upload", "Adapter.Upload",
-                                       Role::kWrite, kLong, Availability::kServing, true};
+inline constexpr Method kAdapterUpload{"/docmem.v1.AdapterService/Upload",
+                                       "Adapter.Upload",
+                                       Role::kWrite,
+                                       kLong,
+                                       Availability::kServing,
+                                       true};
 inline constexpr Method kAdapterGet{"/docmem.v1.AdapterService/Get", "Adapter.Get", Role::kQuery};
 inline constexpr Method kAdapterList{"/docmem.v1.AdapterService/List", "Adapter.List",
                                      Role::kQuery};
-inline constexpr Method kAdapterDownload{"/docmem.v1.AdapterService/Download",
-                                         "Adapter.Download", Role::kWrite, kLong};
+inline constexpr Method kAdapterDownload{"/docmem.v1.AdapterService/Download", "Adapter.Download",
+                                         Role::kWrite, kLong};
 inline constexpr Method kAdapterSetCurrent{"/docmem.v1.AdapterService/SetCurrent",
                                            "Adapter.SetCurrent", Role::kWrite};
 inline constexpr Method kAdapterDelete{"/docmem.v1.AdapterService/Delete", "Adapter.Delete",
@@ -99,18 +110,18 @@ inline constexpr Method kTrainingCancel{"/docmem.v1.TrainingService/Cancel", "Tr
                                         Role::kWrite};
 
 inline constexpr Method kAsk{"/docmem.v1.QueryService/Ask", "Query.Ask", Role::kQuery, kQuestion,
-                             Availability::kServing, true};
-inline constexpr Method kScore{"/docmem.v1.QueryService/Score", "Query.Score", Role::kQuery,
-                               kQuestion, Availability::kServing, true};
+                             Availability::kServing,        true};
+inline constexpr Method kScore{
+    "/docmem.v1.QueryService/Score", "Query.Score", Role::kQuery, kQuestion,
+    Availability::kServing,          true};
 inline constexpr Method kAbort{"/docmem.v1.QueryService/Abort", "Query.Abort", Role::kQuery,
                                absl::Seconds(30), kDraining};
 inline constexpr Method kRoute{"/docmem.v1.QueryService/Route", "Query.Route", Role::kQuery};
 
 inline constexpr Method kGetStatus{"/docmem.v1.AdminService/GetStatus", "Admin.GetStatus",
                                    Role::kQuery, absl::Seconds(30), Availability::kAlways};
-inline constexpr Method kListResident{"/docmem.v1.AdminService/ListResident",
-                                      "Admin.ListResident", Role::kAdmin, absl::Seconds(30),
-                                      kDraining};
+inline constexpr Method kListResident{"/docmem.v1.AdminService/ListResident", "Admin.ListResident",
+                                      Role::kAdmin, absl::Seconds(30), kDraining};
 inline constexpr Method kDrain{"/docmem.v1.AdminService/Drain", "Admin.Drain", Role::kAdmin,
                                absl::Seconds(30), kDraining};
 

@@ -14,6 +14,11 @@ namespace docmem::server {
 using UploadStream = ClientStream<v1::UploadAdapterRequest, v1::Adapter>;
 using DownloadStream = ServerStream<v1::DownloadAdapterResponse>;
 
+// Here, so that the stubs' many templates are compiled in one file.
+AdapterService::AdapterService(ServiceContext services, Parts parts)
+    : services_(services), parts_(parts) {}
+AdapterService::~AdapterService() = default;
+
 grpc::ServerReadReactor<v1::UploadAdapterRequest>* AdapterService::Upload(
     grpc::CallbackServerContext* context, v1::Adapter* response) {
   return UploadStream::Start(

@@ -19,7 +19,8 @@ class AdapterService final : public v1::AdapterService::CallbackService {
   };
 
   /// The parts must outlive the service.
-  AdapterService(ServiceContext services, Parts parts) : services_(services), parts_(parts) {}
+  AdapterService(ServiceContext services, Parts parts);
+  ~AdapterService() override;
 
   grpc::ServerReadReactor<v1::UploadAdapterRequest>* Upload(grpc::CallbackServerContext* context,
                                                             v1::Adapter* response) override;

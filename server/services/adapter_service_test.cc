@@ -111,8 +111,7 @@ TEST_F(AdapterServiceTest, AnOpenUploadEndsWithTheDaemonAtItsDeadlineAndWithItsC
     auto writer = stub_->Upload(&context, &adapter);
     writer->Write(Header("d1"));
     wait_for_calls(1);
-    server_.open_calls.CutAll(
-        Error(absl::StatusCode::kUnavailable, reason::kShuttingDown, "stop"));
+    server_.open_calls.CutAll(Error(absl::StatusCode::kUnavailable, reason::kShuttingDown, "stop"));
     EXPECT_EQ(ReasonOf(writer->Finish()), "SHUTTING_DOWN");
   }
   {
@@ -140,8 +139,8 @@ TEST_F(AdapterServiceTest, ADownloadGivesTheFilesAndTheirDigest) {
   store::AdapterPublication publication;
   publication.document = {"default", "d1"};
   publication.spec.hash = "big";
-  publication.files = {store::FileFromMemory("adapter_model.safetensors",
-                                             std::as_bytes(std::span(content)))};
+  publication.files = {
+      store::FileFromMemory("adapter_model.safetensors", std::as_bytes(std::span(content)))};
   publication.packed = store::FileFromMemory("packed", std::as_bytes(std::span(content)));
   ASSERT_TRUE(server_.store->PublishAdapter(publication).ok());
 

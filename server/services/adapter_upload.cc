@@ -97,10 +97,10 @@ absl::Status AdapterUploadSink::TakeChunk(const std::string& chunk) {
 absl::Status AdapterUploadSink::TakeEnd(const v1::StreamEnd& end) {
   if (expect_ != Expect::kFileOrEnd) return OutOfOrder("end must follow a whole file");
   if (end.total_bytes() != received_bytes_) {
-    return InvalidField("end.total_bytes",
-                        absl::StrCat("is ", end.total_bytes(), ", but ", received_bytes_,
-                                     " bytes came"),
-                        reason::kChecksumMismatch);
+    return InvalidField(
+        "end.total_bytes",
+        absl::StrCat("is ", end.total_bytes(), ", but ", received_bytes_, " bytes came"),
+        reason::kChecksumMismatch);
   }
   if (end.sha256() != digest_.Hex()) {
     return InvalidField("end.sha256", "differs from the SHA-256 of the bytes that came",

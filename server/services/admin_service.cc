@@ -112,8 +112,8 @@ std::string PlaceOf(const ResidentMemory& item) {
 }
 
 bool Wanted(const v1::ListResidentRequest& request, const ResidentMemory& item) {
-  const bool tier = request.tier() == v1::TIER_UNSPECIFIED ||
-                    request.tier() == ToMessage(item.resident.tier);
+  const bool tier =
+      request.tier() == v1::TIER_UNSPECIFIED || request.tier() == ToMessage(item.resident.tier);
   const bool kind = request.kind() == v1::ARTIFACT_KIND_UNSPECIFIED ||
                     request.kind() == ToMessage(item.resident.key.kind);
   return tier && kind && PlaceOf(item) > request.page_token();
@@ -135,8 +135,10 @@ v1::ResidentItem ItemMessage(const ResidentMemory& item) {
 
 }  // namespace
 
+// Here, so that the stubs' many templates are compiled in one file.
 AdminService::AdminService(ServiceContext services, Parts parts)
     : services_(services), parts_(std::move(parts)), started_(absl::Now()) {}
+AdminService::~AdminService() = default;
 
 grpc::ServerUnaryReactor* AdminService::GetStatus(grpc::CallbackServerContext* context,
                                                   const v1::GetStatusRequest* /*request*/,
@@ -176,9 +178,8 @@ grpc::ServerUnaryReactor* AdminService::ListResident(grpc::CallbackServerContext
     }
     std::vector<ResidentMemory> items = (*parts_.residency)->Residents();
     std::erase_if(items, [&](const ResidentMemory& item) { return !Wanted(*request, item); });
-    std::sort(items.begin(), items.end(), [](const auto& a, const auto& b) {
-      return PlaceOf(a) < PlaceOf(b);
-    });
+    std::sort(items.begin(), items.end(),
+              [](const auto& a, const auto& b) { return PlaceOf(a) < PlaceOf(b); });
     if (items.size() > page->size) {
       items.resize(page->size);
       response->set_next_page_token(PlaceOf(items.back()));

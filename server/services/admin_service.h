@@ -27,6 +27,7 @@ class AdminService final : public v1::AdminService::CallbackService {
 
   /// The parts must outlive the service.
   AdminService(ServiceContext services, Parts parts);
+  ~AdminService() override;
 
   grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* context,
                                       const v1::GetStatusRequest* request,

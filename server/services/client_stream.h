@@ -29,9 +29,8 @@ class MessageSink {
 /// Answers a client-streaming RPC: reads the next message only when the sink is done with the one
 /// before. Deletes itself.
 template <class Request, class Response>
-class ClientStream final
-    : public grpc::ServerReadReactor<Request>,
-      public std::enable_shared_from_this<ClientStream<Request, Response>> {
+class ClientStream final : public grpc::ServerReadReactor<Request>,
+                           public std::enable_shared_from_this<ClientStream<Request, Response>> {
  public:
   using Sink = MessageSink<Request, Response>;
   using MakeSink = std::function<std::unique_ptr<Sink>(const Call&)>;
@@ -40,8 +39,8 @@ class ClientStream final
                                                  const Method& method,
                                                  grpc::CallbackServerContext* context,
                                                  Response* response, MakeSink make_sink) {
-    auto stream = std::shared_ptr<ClientStream>(
-        new ClientStream(services, method, context, response));
+    auto stream =
+        std::shared_ptr<ClientStream>(new ClientStream(services, method, context, response));
     stream->self_ = stream;
     const bool taken = services.executor->TryRun(
         [stream, make_sink = std::move(make_sink)] { stream->Begin(make_sink); });
@@ -55,8 +54,8 @@ class ClientStream final
       : executor_(services.executor), call_(services, method, context), response_(response) {}
 
   void Begin(const MakeSink& make_sink) {
-    const absl::Status status = call_.Admit(
-        [weak = this->weak_from_this()](const absl::Status& why) {
+    const absl::Status status =
+        call_.Admit([weak = this->weak_from_this()](const absl::Status& why) {
           if (const auto stream = weak.lock()) stream->End(why);
         });
     if (!status.ok()) return End(status);
@@ -69,8 +68,8 @@ class ClientStream final
   }
 
   void Take(bool ok) {
-    const absl::Status status = CatchEngine(
-        [&] { return ok ? sink_->OnMessage(&message_) : sink_->OnEnd(response_); });
+    const absl::Status status =
+        CatchEngine([&] { return ok ? sink_->OnMessage(&message_) : sink_->OnEnd(response_); });
     if (!ok || !status.ok()) return End(status);
     Read();
   }

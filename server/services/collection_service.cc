@@ -31,6 +31,13 @@ std::vector<store::DocumentKey> DocumentsOf(store::AdapterStore& store,
 
 }  // namespace
 
+// Here, so that the stubs' many templates are compiled in one file.
+CollectionService::CollectionService(ServiceContext services,
+                                     const Late<store::AdapterStore>* store,
+                                     const Late<Residency>* residency)
+    : services_(services), store_(store), residency_(residency) {}
+CollectionService::~CollectionService() = default;
+
 grpc::ServerUnaryReactor* CollectionService::Create(grpc::CallbackServerContext* context,
                                                     const v1::CreateCollectionRequest* request,
                                                     v1::Collection* response) {

@@ -13,8 +13,8 @@ class CollectionService final : public v1::CollectionService::CallbackService {
  public:
   /// Both parts must outlive the service.
   CollectionService(ServiceContext services, const Late<store::AdapterStore>* store,
-                    const Late<Residency>* residency)
-      : services_(services), store_(store), residency_(residency) {}
+                    const Late<Residency>* residency);
+  ~CollectionService() override;
 
   grpc::ServerUnaryReactor* Create(grpc::CallbackServerContext* context,
                                    const v1::CreateCollectionRequest* request,

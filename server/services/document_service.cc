@@ -78,8 +78,8 @@ absl::StatusOr<store::DocumentEdit> ToEdit(const v1::UpdateDocumentRequest& requ
       }
       edit.drop_text = true;
     } else {
-      status.Update(InvalidField("update_mask", absl::StrCat("'", path.substr(0, 100),
-                                                             "' can't be updated")));
+      status.Update(InvalidField("update_mask",
+                                 absl::StrCat("'", path.substr(0, 100), "' can't be updated")));
     }
   }
   if (!status.ok()) return status;
@@ -87,6 +87,12 @@ absl::StatusOr<store::DocumentEdit> ToEdit(const v1::UpdateDocumentRequest& requ
 }
 
 }  // namespace
+
+// Here, so that the stubs' many templates are compiled in one file.
+DocumentService::DocumentService(ServiceContext services, const Late<store::AdapterStore>* store,
+                                 const Late<Builds>* builds, const Late<Residency>* residency)
+    : services_(services), store_(store), builds_(builds), residency_(residency) {}
+DocumentService::~DocumentService() = default;
 
 grpc::ServerBidiReactor<v1::IngestRequest, v1::IngestResponse>* DocumentService::Ingest(
     grpc::CallbackServerContext* context) {
@@ -97,8 +103,7 @@ grpc::ServerUnaryReactor* DocumentService::Get(grpc::CallbackServerContext* cont
                                                const v1::GetDocumentRequest* request,
                                                v1::Document* response) {
   return RunUnary(services_, method::kDocumentGet, context, [=, this](const Call&) {
-    absl::StatusOr<store::DocumentKey> key =
-        CheckKey(request->collection(), request->document());
+    absl::StatusOr<store::DocumentKey> key = CheckKey(request->collection(), request->document());
     if (!key.ok()) return key.status();
     absl::StatusOr<store::Document> document = (*store_)->GetDocument(*key);
     if (document.ok()) *response = ToMessage(*document);
@@ -209,16 +214,15 @@ absl::Status DocumentService::DeleteNow(const v1::DeleteDocumentRequest& request
 grpc::ServerWriteReactor<v1::GetTextResponse>* DocumentService::GetText(
     grpc::CallbackServerContext* context, const v1::GetTextRequest* request) {
   using Stream = ServerStream<v1::GetTextResponse>;
-  return Stream::Start(
-      services_, method::kGetText, context,
-      [=, this](const Call&) -> absl::StatusOr<std::unique_ptr<Stream::Source>> {
-        absl::StatusOr<store::DocumentKey> key =
-            CheckKey(request->collection(), request->document());
-        if (!key.ok()) return key.status();
-        absl::StatusOr<std::string> text = (*store_)->ReadText(*key);
-        if (!text.ok()) return text.status();
-        return std::make_unique<TextSource>(*std::move(text));
-      });
+  return Stream::Start(services_, method::kGetText, context,
+                       [=, this](const Call&) -> absl::StatusOr<std::unique_ptr<Stream::Source>> {
+                         absl::StatusOr<store::DocumentKey> key =
+                             CheckKey(request->collection(), request->document());
+                         if (!key.ok()) return key.status();
+                         absl::StatusOr<std::string> text = (*store_)->ReadText(*key);
+                         if (!text.ok()) return text.status();
+                         return std::make_unique<TextSource>(*std::move(text));
+                       });
 }
 
 grpc::ServerUnaryReactor* DocumentService::Prefetch(grpc::CallbackServerContext* context,

@@ -15,8 +15,8 @@ class DocumentService final : public v1::DocumentService::CallbackService {
  public:
   /// All of them must outlive the service.
   DocumentService(ServiceContext services, const Late<store::AdapterStore>* store,
-                  const Late<Builds>* builds, const Late<Residency>* residency)
-      : services_(services), store_(store), builds_(builds), residency_(residency) {}
+                  const Late<Builds>* builds, const Late<Residency>* residency);
+  ~DocumentService() override;
 
   grpc::ServerBidiReactor<v1::IngestRequest, v1::IngestResponse>* Ingest(
       grpc::CallbackServerContext* context) override;

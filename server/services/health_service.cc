@@ -38,8 +38,9 @@ grpc::Status HealthService::Check(grpc::ServerContext* /*context*/,
                                   HealthCheckResponse* response) {
   const Status status = StatusOf(request->service());
   if (status == HealthCheckResponse::SERVICE_UNKNOWN) {
-    return {grpc::StatusCode::NOT_FOUND, "no service of this name; \"\", a service's full name and "
-                                         "docmem.liveness are served"};
+    return {grpc::StatusCode::NOT_FOUND,
+            "no service of this name; \"\", a service's full name and "
+            "docmem.liveness are served"};
   }
   response->set_status(status);
   return grpc::Status::OK;

@@ -24,9 +24,9 @@ class HealthService final : public grpc::health::v1::Health::Service {
                      const grpc::health::v1::HealthCheckRequest* request,
                      grpc::health::v1::HealthCheckResponse* response) override;
   /// At most 16 at a time, since each holds a thread.
-  grpc::Status Watch(
-      grpc::ServerContext* context, const grpc::health::v1::HealthCheckRequest* request,
-      grpc::ServerWriter<grpc::health::v1::HealthCheckResponse>* writer) override;
+  grpc::Status Watch(grpc::ServerContext* context,
+                     const grpc::health::v1::HealthCheckRequest* request,
+                     grpc::ServerWriter<grpc::health::v1::HealthCheckResponse>* writer) override;
 
  private:
   using Status = grpc::health::v1::HealthCheckResponse::ServingStatus;

@@ -8,11 +8,10 @@ namespace docmem::server {
 namespace {
 
 v1::KvDtype KvDtypeToMessage(const std::string& name) {
-  constexpr std::pair<const char*, v1::KvDtype> kNames[] = {
-      {"float32", v1::KV_DTYPE_FLOAT32},
-      {"bfloat16", v1::KV_DTYPE_BFLOAT16},
-      {"float16", v1::KV_DTYPE_FLOAT16},
-      {"int8", v1::KV_DTYPE_INT8}};
+  constexpr std::pair<const char*, v1::KvDtype> kNames[] = {{"float32", v1::KV_DTYPE_FLOAT32},
+                                                            {"bfloat16", v1::KV_DTYPE_BFLOAT16},
+                                                            {"float16", v1::KV_DTYPE_FLOAT16},
+                                                            {"int8", v1::KV_DTYPE_INT8}};
   for (const auto& [known, value] : kNames) {
     if (name == known) return value;
   }
@@ -124,8 +123,7 @@ v1::Cache ToMessage(const store::Cache& cache) {
   const store::CacheSpec& spec = cache.spec;
   v1::Cache message;
   message.set_id(spec.id);
-  message.set_state(cache.file.quarantined ? v1::Cache::STATE_QUARANTINED
-                                           : v1::Cache::STATE_READY);
+  message.set_state(cache.file.quarantined ? v1::Cache::STATE_QUARANTINED : v1::Cache::STATE_READY);
   message.set_ratio_ppm(spec.ratio_ppm);
   message.set_profile(ProfileToMessage(spec.profile));
   message.set_kv_dtype(KvDtypeToMessage(spec.kv_dtype));

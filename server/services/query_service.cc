@@ -8,6 +8,11 @@
 
 namespace docmem::server {
 
+// Here, so that the stubs' many templates are compiled in one file.
+QueryService::QueryService(ServiceContext services, const Late<Asker>* asker)
+    : services_(services), asker_(asker) {}
+QueryService::~QueryService() = default;
+
 grpc::ServerWriteReactor<v1::AskResponse>* QueryService::Ask(grpc::CallbackServerContext* context,
                                                              const v1::AskRequest* request) {
   return AskStream::Start(services_, asker_, context, request);

@@ -11,8 +11,8 @@ namespace docmem::server {
 class QueryService final : public v1::QueryService::CallbackService {
  public:
   /// `asker` must outlive the service.
-  QueryService(ServiceContext services, const Late<Asker>* asker)
-      : services_(services), asker_(asker) {}
+  QueryService(ServiceContext services, const Late<Asker>* asker);
+  ~QueryService() override;
 
   grpc::ServerWriteReactor<v1::AskResponse>* Ask(grpc::CallbackServerContext* context,
                                                  const v1::AskRequest* request) override;

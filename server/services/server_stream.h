@@ -69,10 +69,9 @@ class ServerStream final : public grpc::ServerWriteReactor<Response>,
     const absl::StatusOr<bool> more = CatchEngine([&] { return source_->Next(&message_); });
     if (!more.ok()) return End(more.status());
     if (!*more) return End(absl::OkStatus());
-    slow_ = services_.timer->At(absl::Now() + kSlowClientLimit,
-                                [weak = this->weak_from_this()] {
-                                  if (const auto stream = weak.lock()) stream->End(Slow());
-                                });
+    slow_ = services_.timer->At(absl::Now() + kSlowClientLimit, [weak = this->weak_from_this()] {
+      if (const auto stream = weak.lock()) stream->End(Slow());
+    });
     store::MutexLock lock(&mutex_);
     if (!ended_) this->StartWrite(&message_);
   }

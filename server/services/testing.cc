@@ -20,9 +20,9 @@ namespace {
 
 std::string NewFolder() {
   static std::atomic<int> next{0};
-  const std::string folder = absl::StrCat(testing::TempDir(), "docmem_services_test_",
-                                          testing::UnitTest::GetInstance()->random_seed(), "_",
-                                          ::getpid(), "_", next++);
+  const std::string folder =
+      absl::StrCat(testing::TempDir(), "docmem_services_test_",
+                   testing::UnitTest::GetInstance()->random_seed(), "_", ::getpid(), "_", next++);
   std::filesystem::remove_all(folder);
   return folder;
 }
@@ -72,8 +72,8 @@ TestServer::TestServer(std::unique_ptr<Authenticator> authenticator)
     builder.RegisterService(service);
   }
   server_ = builder.BuildAndStart();
-  channel = grpc::CreateChannel(absl::StrCat("127.0.0.1:", port),
-                                grpc::InsecureChannelCredentials());
+  channel =
+      grpc::CreateChannel(absl::StrCat("127.0.0.1:", port), grpc::InsecureChannelCredentials());
 }
 
 TestServer::~TestServer() {

@@ -13,6 +13,10 @@ absl::Status NoTraining(const Call&) { return NotImplemented("training"); }
 
 }  // namespace
 
+// Here, so that the stubs' many templates are compiled in one file.
+TrainingService::TrainingService(ServiceContext services) : services_(services) {}
+TrainingService::~TrainingService() = default;
+
 grpc::ServerUnaryReactor* TrainingService::Start(grpc::CallbackServerContext* context,
                                                  const v1::StartTrainingRequest* /*request*/,
                                                  v1::TrainingJob* /*response*/) {

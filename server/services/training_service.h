@@ -9,7 +9,8 @@ namespace docmem::server {
 /// after the guard.
 class TrainingService final : public v1::TrainingService::CallbackService {
  public:
-  explicit TrainingService(ServiceContext services) : services_(services) {}
+  explicit TrainingService(ServiceContext services);
+  ~TrainingService() override;
 
   grpc::ServerUnaryReactor* Start(grpc::CallbackServerContext* context,
                                   const v1::StartTrainingRequest* request,

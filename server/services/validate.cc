@@ -37,10 +37,9 @@ absl::StatusOr<store::DocumentKey> CheckKey(const std::string& collection,
 
 absl::Status CheckLength(const std::string& field, const std::string& text, size_t max_bytes) {
   if (text.size() <= max_bytes) return absl::OkStatus();
-  return InvalidField(field,
-                      absl::StrCat("has ", text.size(), " bytes; at most ", max_bytes,
-                                   " are allowed"),
-                      reason::kLimitExceeded);
+  return InvalidField(
+      field, absl::StrCat("has ", text.size(), " bytes; at most ", max_bytes, " are allowed"),
+      reason::kLimitExceeded);
 }
 
 absl::Status CheckText(const std::string& field, const std::string& text, size_t max_bytes) {

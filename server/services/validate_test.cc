@@ -22,8 +22,8 @@ TEST(CheckId, HostileNamesAreRefused) {
         std::string(4096, 'a'), std::string("-\n")}) {
     EXPECT_EQ(FieldOf(CheckId("document", bad)), "document");
   }
-  for (const std::string& good : {std::string("a"), std::string("A.b_c-9"), std::string("-"),
-                                  std::string(128, 'z')}) {
+  for (const std::string& good :
+       {std::string("a"), std::string("A.b_c-9"), std::string("-"), std::string(128, 'z')}) {
     EXPECT_TRUE(CheckId("document", good).ok()) << good;
   }
 }

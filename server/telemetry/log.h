@@ -30,8 +30,8 @@ struct LogField {
   LogField(std::string_view k, Integer v) : key(k), value(static_cast<int64_t>(v)) {}
 };
 
-/// Structured log: one JSON object a line on standard error, with `time` (UTC), `level`, `event` and
-/// the given fields. Thread-safe.
+/// Structured log: one JSON object a line on standard error, with `time` (UTC), `level`, `event`
+/// and the given fields. Thread-safe.
 class Log {
  public:
   explicit Log(LogLevel level);

@@ -51,11 +51,23 @@ const char* NameOf(store::Tier tier) {
 
 // gRPC's names of the codes, by number. Two never reach a client, see errors/to_grpc.h.
 const char* NameOf(absl::StatusCode code) {
-  constexpr const char* kNames[] = {
-      "OK", "CANCELLED", "INTERNAL", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND",
-      "ALREADY_EXISTS", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION",
-      "ABORTED", "INVALID_ARGUMENT", "UNIMPLEMENTED", "INTERNAL", "UNAVAILABLE", "DATA_LOSS",
-      "UNAUTHENTICATED"};
+  constexpr const char* kNames[] = {"OK",
+                                    "CANCELLED",
+                                    "INTERNAL",
+                                    "INVALID_ARGUMENT",
+                                    "DEADLINE_EXCEEDED",
+                                    "NOT_FOUND",
+                                    "ALREADY_EXISTS",
+                                    "PERMISSION_DENIED",
+                                    "RESOURCE_EXHAUSTED",
+                                    "FAILED_PRECONDITION",
+                                    "ABORTED",
+                                    "INVALID_ARGUMENT",
+                                    "UNIMPLEMENTED",
+                                    "INTERNAL",
+                                    "UNAVAILABLE",
+                                    "DATA_LOSS",
+                                    "UNAUTHENTICATED"};
   return kNames[static_cast<int>(code)];
 }
 
@@ -87,8 +99,7 @@ class Metrics::Impl : public prometheus::Collectable {
   Family<Gauge>& budget = Gauges(registry, "docmem_budget_bytes", "Byte budget of a tier");
   Family<Gauge>& resident =
       Gauges(registry, "docmem_resident_bytes", "Bytes of artifacts that are in a tier");
-  Family<Gauge>& items =
-      Gauges(registry, "docmem_resident_items", "Artifacts that are in a tier");
+  Family<Gauge>& items = Gauges(registry, "docmem_resident_items", "Artifacts that are in a tier");
   Family<Gauge>& pinned = Gauges(registry, "docmem_pinned_bytes", "Resident bytes that are pinned");
   Family<Gauge>& leased =
       Gauges(registry, "docmem_leased_bytes", "Resident bytes in use by requests");
@@ -97,8 +108,7 @@ class Metrics::Impl : public prometheus::Collectable {
   Family<Counter>& lookups =
       Counters(registry, "docmem_lookups_total", "Artifacts asked for in a tier");
   Family<Counter>& hits = Counters(registry, "docmem_hits_total", "Of those, found in the tier");
-  Family<Counter>& loads =
-      Counters(registry, "docmem_loads_total", "Loads into a tier by result");
+  Family<Counter>& loads = Counters(registry, "docmem_loads_total", "Loads into a tier by result");
   Family<Counter>& unloads =
       Counters(registry, "docmem_unloads_total", "Artifacts that left a tier by reason");
   Family<Histogram>& load_seconds =
@@ -110,9 +120,10 @@ class Metrics::Impl : public prometheus::Collectable {
 
   Family<Counter>& requests =
       Counters(registry, "docmem_requests_total", "Finished requests by method and code");
-  Family<Histogram>& request_seconds =
-      Histograms(registry, "docmem_request_seconds", "Duration of requests from first to last byte");
-  Gauge& running = Gauges(registry, "docmem_requests_running", "Questions that are decoded").Add({});
+  Family<Histogram>& request_seconds = Histograms(registry, "docmem_request_seconds",
+                                                  "Duration of requests from first to last byte");
+  Gauge& running =
+      Gauges(registry, "docmem_requests_running", "Questions that are decoded").Add({});
   Gauge& waiting =
       Gauges(registry, "docmem_requests_waiting", "Questions that wait or load").Add({});
   Histogram& queue_seconds =
@@ -129,14 +140,13 @@ class Metrics::Impl : public prometheus::Collectable {
   Counter& tokens_out = Counters(registry, "docmem_tokens_out_total", "Answer tokens").Add({});
   Histogram& step_rows = Histograms(registry, "docmem_step_rows", "Token rows of an engine step")
                              .Add({}, RowBuckets());
-  Histogram& step_seconds = Histograms(registry, "docmem_step_seconds", "Duration of engine steps")
-                                .Add({}, GapBuckets());
+  Histogram& step_seconds =
+      Histograms(registry, "docmem_step_seconds", "Duration of engine steps").Add({}, GapBuckets());
   Family<Histogram>& ingest_seconds =
       Histograms(registry, "docmem_ingest_seconds", "Duration of ingestions by phase");
-  Counter& evicted =
-      Counters(registry, "docmem_evicted_tokens_total",
-               "Tokens that compression dropped, per layer and KV head")
-          .Add({});
+  Counter& evicted = Counters(registry, "docmem_evicted_tokens_total",
+                              "Tokens that compression dropped, per layer and KV head")
+                         .Add({});
   Family<Gauge>& build_info = Gauges(registry, "docmem_build_info", "Always 1");
   Family<Gauge>& model_info = Gauges(registry, "docmem_model_info", "Always 1");
 

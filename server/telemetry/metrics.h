@@ -44,8 +44,8 @@ struct ModelLabels {
   std::string name, family, dtype, device, weights_digest;
 };
 
-/// All metrics of the daemon; their names are in metrics.cc and nowhere else. No label per document,
-/// collection or principal. Thread-safe; recording never blocks on I/O.
+/// All metrics of the daemon; their names are in metrics.cc and nowhere else. No label per
+/// document, collection or principal. Thread-safe; recording never blocks on I/O.
 class Metrics {
  public:
   explicit Metrics(const std::string& version);
@@ -53,7 +53,8 @@ class Metrics {
   Metrics(const Metrics&) = delete;
   Metrics& operator=(const Metrics&) = delete;
 
-  /// `method` is "Service.Method", such as "Query.Ask", from a fixed table; `timed` adds it to the duration histogram.
+  /// `method` is "Service.Method", such as "Query.Ask", from a fixed table; `timed` adds it to the
+  /// duration histogram.
   void CallFinished(std::string_view method, bool timed, absl::StatusCode code,
                     absl::Duration duration);
   void AnswerFinished(const AnswerMeasures& answer);

@@ -44,7 +44,8 @@ TEST(Metrics, WhatOthersCountIsReadAtEachScrape) {
   EXPECT_THAT(text, HasSubstr("docmem_resident_bytes{kind=\"cache\",tier=\"device\"} 4096"));
   EXPECT_THAT(text, HasSubstr("docmem_resident_items{kind=\"cache\",tier=\"disk\"} 5"));
   EXPECT_THAT(text, HasSubstr("docmem_hits_total{kind=\"cache\",tier=\"device\"} 7"));
-  EXPECT_THAT(text, HasSubstr("docmem_loads_total{kind=\"cache\",result=\"failed\",tier=\"device\"} 1"));
+  EXPECT_THAT(text,
+              HasSubstr("docmem_loads_total{kind=\"cache\",result=\"failed\",tier=\"device\"} 1"));
   EXPECT_THAT(text, HasSubstr("docmem_requests_running 2"));
   EXPECT_THAT(metrics.Text(), HasSubstr("docmem_orphans_collected_total 3"));
 }
@@ -62,8 +63,7 @@ TEST(Metrics, RequestsAreCountedByMethodAndCode) {
   metrics.CallFinished("Query.Ask", true, absl::StatusCode::kDataLoss, absl::Seconds(1));
   metrics.CallFinished("Admin.Drain", false, absl::StatusCode::kOk, absl::Seconds(1));
   const std::string text = metrics.Text();
-  EXPECT_THAT(text,
-              HasSubstr("docmem_requests_total{code=\"DATA_LOSS\",method=\"Query.Ask\"} 1"));
+  EXPECT_THAT(text, HasSubstr("docmem_requests_total{code=\"DATA_LOSS\",method=\"Query.Ask\"} 1"));
   EXPECT_THAT(text, HasSubstr("docmem_request_seconds_count{method=\"Query.Ask\"} 2"));
   EXPECT_THAT(text, Not(HasSubstr("docmem_request_seconds_count{method=\"Admin.Drain\"}")));
 }
