@@ -23,13 +23,8 @@ RUN apt-get update \
  && rm -rf /var/lib/apt/lists/* \
  && useradd --system --uid 10001 --home-dir /var/lib/docmem --create-home docmem
 COPY --from=build /opt/docmem /usr/local
-
-# The API stays on loopback until the one who starts the container says otherwise; the plain health
-# and metrics ports are for the host's probes.
-ENV DOCMEM_MODEL=/model \
-    DOCMEM_DATA=/var/lib/docmem \
-    DOCMEM_HEALTH_LISTEN=0.0.0.0:7601 \
-    DOCMEM_METRICS_LISTEN=0.0.0.0:7602
+COPY deploy/docker/docmem.toml /etc/docmem/docmem.toml
+ENV DOCMEM_CONFIG=/etc/docmem/docmem.toml
 USER docmem
 VOLUME /var/lib/docmem
 EXPOSE 7600 7601 7602

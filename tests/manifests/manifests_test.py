@@ -1,7 +1,9 @@
 """deploy/kubernetes renders, fits the API's schemas, and its parts refer to each other rightly."""
 
+import os
 import shutil
 import subprocess
+import tomllib
 from pathlib import Path
 
 import kubernetes_validate
@@ -28,6 +30,17 @@ def only(manifests, kind, name=None):
     [found] = [m for m in manifests
                if m["kind"] == kind and name in (None, m["metadata"]["name"])]
     return found
+
+
+@pytest.fixture
+def settings(manifests, tmp_path):
+    """What docmemd makes of the rendered configuration."""
+    config = tmp_path / "docmem.toml"
+    config.write_text(only(manifests, "ConfigMap")["data"]["docmem.toml"])
+    docmemd = os.environ.get("DOCMEMD", ROOT / "build/release/bin/docmemd")
+    printed = subprocess.run([docmemd, "--config", config, "--check-config"],
+                             check=True, capture_output=True, text=True, env={})
+    return tomllib.loads(printed.stdout)
 
 
 @pytest.fixture
@@ -95,16 +108,26 @@ def test_ports_named_elsewhere_are_ports_of_the_container(manifests, container):
         assert {port["port"] for port in rule["ports"]} <= names
 
 
+def test_the_daemon_listens_where_the_ports_say_and_stores_where_the_volumes_are(
+        settings, container):
+    ports = {port["name"]: port["containerPort"] for port in container["ports"]}
+    assert settings["listen"] == f"0.0.0.0:{ports['grpc']}"
+    assert settings["health_listen"] == f"0.0.0.0:{ports['health']}"
+    assert settings["metrics_listen"] == f"0.0.0.0:{ports['metrics']}"
+    mounts = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
+    assert (settings["data"], settings["model"]) == (mounts["data"], mounts["model"])
+
+
 def test_probes_ask_the_health_port_by_grpc(container):
     [health] = [p["containerPort"] for p in container["ports"] if p["name"] == "health"]
     assert container["livenessProbe"]["grpc"] == {"port": health, "service": "docmem.liveness"}
     assert container["readinessProbe"]["grpc"]["port"] == health
 
 
-def test_the_daemon_has_time_to_drain(manifests, pod, container):
+def test_the_daemon_has_time_to_drain(settings, pod, container):
     grace = pod["spec"]["terminationGracePeriodSeconds"]
     [_, pre_stop] = container["lifecycle"]["preStop"]["exec"]["command"]
-    assert grace > int(pre_stop) + 60
+    assert grace > int(pre_stop) + settings["drain_seconds"]
 
 
 def test_no_service_variable_looks_like_an_option_of_ours(pod):
