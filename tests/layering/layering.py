@@ -97,6 +97,12 @@ def is_test(file: str) -> bool:
     return file.rsplit(".", 1)[0].endswith(("_test", "_fuzz", "_bench"))
 
 
+def is_test_support(file: str) -> bool:
+    """Shared by tests, included by nothing else; may itself see its whole folder."""
+    name = file.rsplit("/", 1)[-1].rsplit(".", 1)[0]
+    return "/testing/" in file or name == "testing" or name.endswith(("_test_util", "_fixture"))
+
+
 def allowed_parts(folder: str, part: str) -> list[str]:
     order = PARTS[folder]
     return [part] + NARROWER.get((folder, part), order[: order.index(part)])
@@ -122,6 +128,11 @@ def complaint(root: Path, include: Include) -> str | None:
             return None
         return f"{source}/ may include only {', '.join(FOLDERS[source]) or 'itself'}"
     if source not in PARTS:
+        return None
+    if is_test_support(include.path):
+        fits = is_test(include.file) or is_test_support(include.file)
+        return None if fits else "only tests include test support"
+    if is_test_support(include.file):
         return None
     part, other = part_of(include.file), part_of(include.path)
     for name in (part, other):

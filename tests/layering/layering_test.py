@@ -41,6 +41,7 @@ def write(root, files):
         ("engine/model/a.cc", "<sqlite3.h>"),
         ("engine/model/a.cc", "<engine/formats/error.h>"),
         ("engine/model/a.cc", '"engine/model/absent.h"'),
+        ("engine/model/a.cc", '"engine/model/testing.h"'),
         ("engine/newcomer/a.cc", '"engine/formats/error.h"'),
         ("adapter_store/files/a.cc", "<torch/torch.h>"),
         ("adapter_store/files/a.cc", '"adapter_store/registry/b.h"'),
@@ -60,7 +61,7 @@ def test_a_forbidden_include_is_named(tmp_path, file, include):
     files = {name: "" for name in [
         "engine/model/b.h", "engine/engine.h", "engine/formats/error.h", "adapter_store/types.h",
         "adapter_store/registry/b.h", "adapter_store/files/b.h", "server/errors/b.h",
-        "server/query/b.h",
+        "server/query/b.h", "engine/model/testing.h",
     ]}
     write(tmp_path, files | {file: f"#include {include}\n"})
     [complaint] = layering.complaints(tmp_path)
@@ -75,6 +76,8 @@ def test_a_forbidden_include_is_named(tmp_path, file, include):
         ("engine/engine.cc", '"engine/artifacts/b.h"'),
         ("adapter_store/adapter_store.cc", '"adapter_store/resident_cache.h"'),
         ("adapter_store/resident_cache_test.cc", '"adapter_store/types.h"'),
+        ("adapter_store/files/a_test.cc", '"adapter_store/store_test_util.h"'),
+        ("adapter_store/store_test_util.h", '"adapter_store/resident_cache.h"'),
         ("server/services/a.cc", '"docmem/v1/query.pb.h"'),
         ("server/errors/a.cc", '"google/rpc/status.pb.h"'),
         ("server/query/a.cc", '"engine/text/b.h"'),
@@ -84,7 +87,7 @@ def test_a_forbidden_include_is_named(tmp_path, file, include):
 def test_an_include_to_the_left_passes(tmp_path, file, include):
     files = {name: "" for name in [
         "engine/formats/b.h", "engine/text/b.h", "engine/artifacts/b.h", "adapter_store/types.h",
-        "adapter_store/resident_cache.h",
+        "adapter_store/resident_cache.h", "adapter_store/store_test_util.h",
     ]}
     write(tmp_path, files | {file: f"#include {include}\n"})
     assert layering.complaints(tmp_path) == []

@@ -4,7 +4,7 @@ import re
 import sys
 from pathlib import Path
 
-from layering import is_test, source_files
+from layering import is_test, is_test_support, source_files
 
 LIMITS = [  # (pattern of the path, lines); the first match counts
     (r"^CMakeLists\.txt$", 120),
@@ -41,7 +41,8 @@ def too_long(root: Path) -> list[str]:
 def report(root: Path) -> str:
     totals = {"headers": [0, 0], "sources": [0, 0], "tests": [0, 0]}
     for path in source_files(root):
-        test = is_test(path.name) or path.relative_to(root).parts[0] == "tests"
+        name = path.relative_to(root).as_posix()
+        test = is_test(name) or is_test_support(name) or name.startswith("tests/")
         kind = "tests" if test else "headers" if path.suffix == ".h" else "sources"
         lines, comments = count(path)
         totals[kind][0] += lines
