@@ -16,6 +16,14 @@ class ProgramError(Exception):
     """docmemd or docmem failed; the message is theirs."""
 
 
+def message_of(error_output):
+    """The message in the JSON that docmem writes to standard error when it fails."""
+    try:
+        return json.loads(error_output)["error"]["message"]
+    except (ValueError, KeyError):
+        return error_output.strip() or "failed without a message"
+
+
 class Daemon:
     """One docmemd on loopback. Use as a context manager: leaving it ends the process."""
 
@@ -69,7 +77,7 @@ class Daemon:
         command = [self._binaries / "docmem", "--address", self._address, "--output", "json"]
         done = subprocess.run([*command, *arguments], capture_output=True, text=True, check=False)
         if done.returncode != 0:
-            raise ProgramError(f"docmem {arguments[0]}: {done.stderr.strip() or done.returncode}")
+            raise ProgramError(f"docmem {arguments[0]}: {message_of(done.stderr)}")
         try:
             return json.loads(done.stdout)
         except ValueError as error:
