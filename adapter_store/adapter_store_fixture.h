@@ -39,7 +39,7 @@ class AdapterStoreTest : public ::testing::Test {
     const char* suffix = file.kind == ArtifactKind::kText    ? "text"
                          : file.kind == ArtifactKind::kCache ? "cache"
                                                              : "adapter";
-    return absl::StrFormat("%s/artifacts/%02x/%016x.%s", folder_.path(), file.id % 256, file.id,
+    return absl::StrFormat("%s/artifacts/%02x/%016x.%s", folder_.path(), file.id % 64, file.id,
                            suffix);
   }
 

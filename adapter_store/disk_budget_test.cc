@@ -83,7 +83,7 @@ TEST_F(DiskBudgetTest, OldOrphansAreCollectedAndCountedYoungOnesStay) {
   ASSERT_OK(Ingest(*store_, Key("a"), "text", 1));
   const uint64_t used = Used();
   store_.reset();
-  std::ofstream(folder_.path() + "/artifacts/ff/00000000000000ff.cache") << "orphan";
+  std::ofstream(folder_.path() + "/artifacts/3f/00000000000000ff.cache") << "orphan";
   std::ofstream(folder_.path() + "/temporary/00000000000001ff.adapter") << "temporary";
   now_ = absl::Now() + absl::Minutes(59);
   Open();

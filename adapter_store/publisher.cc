@@ -100,20 +100,19 @@ absl::Status Publisher::KeepSpare() {
 }
 
 void Publisher::Abandon(const Intent& intent) {
-  for (const FileRef& ref : RefsOf(intent)) {
-    if (options_.artifacts->Remove(ref).ok()) continue;
-    options_.registry
-        ->Write([&](Sql& sql) { return SetIntentAction(sql, intent.id, IntentAction::kDelete); })
-        .IgnoreError();
-    return;
-  }
-  options_.registry->Write([&](Sql& sql) { return DeleteIntent(sql, intent.id); }).IgnoreError();
+  if (FinishDeletion(intent).ok()) return;
+  options_.registry
+      ->Write([&](Sql& sql) { return SetIntentAction(sql, intent.id, IntentAction::kDelete); })
+      .IgnoreError();
 }
 
 absl::Status Publisher::FinishDeletion(const Intent& intent) {
-  for (const FileRef& ref : RefsOf(intent)) {
+  const std::vector<FileRef> refs = RefsOf(intent);
+  for (const FileRef& ref : refs) {
     STORE_RETURN_IF_ERROR(options_.artifacts->Remove(ref).status());
   }
+  // Else a loss of power could bring back files that nothing names any more.
+  STORE_RETURN_IF_ERROR(options_.artifacts->SyncFolders(refs));
   return options_.registry->Write([&](Sql& sql) { return DeleteIntent(sql, intent.id); });
 }
 

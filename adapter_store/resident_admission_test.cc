@@ -9,6 +9,7 @@ namespace docmem::store {
 namespace {
 
 using store_test::Item;
+using store_test::KeyOf;
 using ResidentAdmissionTest = store_test::ResidentCacheTest;
 
 TEST_F(ResidentAdmissionTest, RequestsThatNeedBytesKeepTheirOrder) {

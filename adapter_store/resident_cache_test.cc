@@ -15,6 +15,7 @@ namespace {
 using store_test::Item;
 using store_test::KeyOf;
 using store_test::ResidentCacheTest;
+using store_test::Result;
 
 TEST_F(ResidentCacheTest, LoadsOnceAndThenHits) {
   Make(100);

@@ -17,7 +17,7 @@ namespace {
 
 constexpr char kArtifacts[] = "artifacts";
 constexpr char kTemporary[] = "temporary";
-constexpr int kShards = 256;
+constexpr int kShards = 64;
 constexpr size_t kIdDigits = 16;
 constexpr size_t kReadChunk = size_t{1} << 20;
 constexpr std::array<const char*, 4> kSuffixes = {"", ".text", ".cache", ".adapter"};
@@ -124,11 +124,15 @@ absl::StatusOr<WrittenFile> ArtifactFiles::Write(const FileRef& ref, DiskReserva
 }
 
 absl::Status ArtifactFiles::Publish(std::span<const FileRef> refs) {
-  std::set<std::string> folders;
   for (const FileRef& ref : refs) {
     STORE_RETURN_IF_ERROR(files_->Rename(TemporaryPath(ref), FinalPath(ref)));
-    folders.insert(FinalFolder(ref));
   }
+  return SyncFolders(refs);
+}
+
+absl::Status ArtifactFiles::SyncFolders(std::span<const FileRef> refs) {
+  std::set<std::string> folders;
+  for (const FileRef& ref : refs) folders.insert(FinalFolder(ref));
   for (const std::string& folder : folders) STORE_RETURN_IF_ERROR(files_->SyncFolder(folder));
   return absl::OkStatus();
 }

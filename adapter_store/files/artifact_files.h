@@ -38,7 +38,7 @@ struct FoundFile {
 };
 
 /// The artifact files of one data folder:
-///   artifacts/<last two hex digits of the id>/<id, 16 hex digits>.<text|cache|adapter>
+///   artifacts/<id modulo 64, 2 hex digits>/<id, 16 hex digits>.<text|cache|adapter>
 ///   temporary/<the same name>   while they are written
 /// Its budget always equals the bytes on disk, also after failures. Thread-safe, blocks on disk.
 class ArtifactFiles {
@@ -59,7 +59,10 @@ class ArtifactFiles {
   /// it is damaged, NOT_FOUND when it isn't there.
   absl::Status Read(const FileRef& ref, const std::string& digest, std::span<std::byte> buffer);
   /// Deletes the file under both of its names; absence is no error. Returns the bytes freed.
+  /// Durable after `SyncFolders`.
   absl::StatusOr<uint64_t> Remove(const FileRef& ref);
+  /// Of the files' final names.
+  absl::Status SyncFolders(std::span<const FileRef> refs);
   /// All files that have our names.
   absl::StatusOr<std::vector<FoundFile>> List();
 

@@ -59,7 +59,7 @@ class ArtifactFilesTest : public ::testing::Test {
   }
 
   std::string PathOf(const FileRef& ref, const char* suffix) {
-    return absl::StrFormat("%s/artifacts/%02x/%016x.%s", folder_.path(), ref.id % 256, ref.id,
+    return absl::StrFormat("%s/artifacts/%02x/%016x.%s", folder_.path(), ref.id % 64, ref.id,
                            suffix);
   }
 
