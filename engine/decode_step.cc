@@ -24,8 +24,8 @@ std::vector<CacheGroup> GroupByCache(std::span<const BatchSlice> slices) {
   for (size_t i = 0; i < slices.size(); ++i) {
     const Cache* cache = slices[i].sequence->request().cache.get();
     if (groups.empty() || groups.back().cache != cache) {
-      groups.push_back({.cache = cache, .slices = slices.subspan(i, 0),
-                        .first_row = slices[i].first_row});
+      groups.push_back(
+          {.cache = cache, .slices = slices.subspan(i, 0), .first_row = slices[i].first_row});
     }
     CacheGroup& group = groups.back();
     group.slices = {group.slices.data(), group.slices.size() + 1};
@@ -138,8 +138,7 @@ at::Tensor WantedLogits(const Transformer& model, const at::Tensor& hidden,
   const at::Tensor index = at::tensor(rows, at::kLong).to(model.device());
   for (int64_t first = 0; first < index.size(0); first += kLogitRows) {
     const int64_t count = std::min(kLogitRows, index.size(0) - first);
-    logits.push_back(
-        model.Logits(hidden.index_select(0, index.narrow(0, first, count))).cpu());
+    logits.push_back(model.Logits(hidden.index_select(0, index.narrow(0, first, count))).cpu());
   }
   return logits.size() == 2 ? logits.back() : at::cat(logits);
 }
@@ -157,7 +156,8 @@ size_t FirstWith(std::span<const BatchSlice> slices, const Key& key, const Batch
 void Arrange(std::vector<BatchSlice>* slices) {
   const std::vector<BatchSlice> order = *slices;
   const auto key = [&order](const BatchSlice& slice) {
-    return std::pair(FirstWith(order, [](const auto& r) { return r.cache.get(); }, slice),
+    return std::pair(FirstWith(
+                         order, [](const auto& r) { return r.cache.get(); }, slice),
                      FirstWith(order, [](const auto& r) { return r.adapter.get(); }, slice));
   };
   std::ranges::stable_sort(*slices, {}, key);

@@ -72,8 +72,8 @@ Context Engine::EncodeContext(const std::string& system_text, const std::string&
     ThrowInvalidArgument("document", "is empty");
   }
   Context context;
-  context.ids = impl_->format.HeadIds(
-      system_text.empty() ? impl_->format.default_system_text() : system_text);
+  context.ids = impl_->format.HeadIds(system_text.empty() ? impl_->format.default_system_text()
+                                                          : system_text);
   context.head_tokens = static_cast<int64_t>(context.ids.size());
   const std::vector<int32_t> ids = impl_->tokenizer.EncodeUser(document, cancelled);
   context.ids.insert(context.ids.end(), ids.begin(), ids.end());
@@ -116,9 +116,9 @@ uint64_t Engine::IngestionPeakBytes(int64_t context_tokens) const {
 uint64_t Engine::CacheBytes(int64_t kept_tokens) const {
   const auto heads = static_cast<uint64_t>(config().layers * config().kv_heads);
   const auto rows = heads * static_cast<uint64_t>(kept_tokens);
-  const uint64_t row = 2 * static_cast<uint64_t>(config().head_dim) *
-                           at::elementSize(impl_->transformer.dtype()) +
-                       sizeof(int32_t);
+  const uint64_t row =
+      2 * static_cast<uint64_t>(config().head_dim) * at::elementSize(impl_->transformer.dtype()) +
+      sizeof(int32_t);
   return kCacheHeaderBytes + rows * row + (heads + 1) * sizeof(int64_t);
 }
 

@@ -24,7 +24,7 @@ struct EngineOptions {
   std::string device = "cpu";       ///< "cpu" or "cuda:N"
   /// "auto", "float32" or "bfloat16". "auto" is bf16 on a GPU and on CPUs with native bf16.
   std::string dtype = "auto";
-  int threads = 0;                  ///< intra-operator threads; 0: all cores
+  int threads = 0;  ///< intra-operator threads; 0: all cores
   /// Built-in name ("chatml", "llama3", "plain"), path of a JSON file, or empty: chosen from the
   /// model's own chat template.
   std::string prompt_format;
@@ -78,8 +78,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   /// `reserve_tokens` exceeds the model's positions (with both numbers).
   /// `cancelled` (may be empty) is polled; true throws `kCancelled`.
   Context EncodeContext(const std::string& system_text, const std::string& document,
-                        int64_t reserve_tokens,
-                        const std::function<bool()>& cancelled = {}) const;
+                        int64_t reserve_tokens, const std::function<bool()>& cancelled = {}) const;
 
   /// Identity that `StartIngestion` will give the cache of this context and compression.
   CacheIdentity IdentityOf(const Context& context, const Compression& compression) const;

@@ -136,9 +136,9 @@ TEST_F(EngineTest, AContextIsTheHeadAndTheDocumentEncodedApart) {
   const std::vector<int32_t> document = engine_->tokenizer().EncodeUser(kDocument);
   ids.insert(ids.end(), document.begin(), document.end());
   EXPECT_EQ(context.ids, ids);
-  EXPECT_EQ(engine_->EncodeContext("", kDocument, 0).ids,
-            engine_->EncodeContext(engine_->prompt_format().default_system_text(), kDocument, 0)
-                .ids);
+  EXPECT_EQ(
+      engine_->EncodeContext("", kDocument, 0).ids,
+      engine_->EncodeContext(engine_->prompt_format().default_system_text(), kDocument, 0).ids);
 }
 
 TEST_F(EngineTest, DocumentsThatCantBeReadAreRefused) {
@@ -177,9 +177,8 @@ TEST_F(EngineTest, OneIngestionGivesOneCachePerCompressionWithTheIdentityToldBef
   ASSERT_EQ(caches.size(), 3U);
   for (size_t i = 0; i < caches.size(); ++i) {
     EXPECT_EQ(caches[i]->identity(), engine_->IdentityOf(context, compressions[i]));
-    EXPECT_EQ(caches[i]->kept_tokens(),
-              KeptTokens(static_cast<int64_t>(context.ids.size()), context.head_tokens,
-                         compressions[i].ratio_ppm));
+    EXPECT_EQ(caches[i]->kept_tokens(), KeptTokens(static_cast<int64_t>(context.ids.size()),
+                                                   context.head_tokens, compressions[i].ratio_ppm));
     EXPECT_EQ(engine_->CacheBytes(caches[i]->kept_tokens()), CacheFileBytes(*caches[i]));
   }
   EXPECT_EQ(caches[0]->identity().scorer, "none");

@@ -33,8 +33,9 @@ at::Device ParseCuda(const std::string& name) {
   }
   return {at::kCUDA, static_cast<at::DeviceIndex>(index)};
 #else
-  ThrowFailedPrecondition("device", "\"" + name + "\" needs a program built with CUDA: configure "
-                                    "with -DDOCMEM_CUDA=ON, or use \"cpu\"");
+  ThrowFailedPrecondition("device", "\"" + name +
+                                        "\" needs a program built with CUDA: configure "
+                                        "with -DDOCMEM_CUDA=ON, or use \"cpu\"");
 #endif
 }
 
@@ -94,8 +95,8 @@ at::ScalarType ResolveDtype(const std::string& name, at::Device device) {
   if (name == "float32" || name == "bfloat16") {
     return name == "float32" ? at::kFloat : at::kBFloat16;
   }
-  ThrowInvalidArgument("dtype", "must be \"auto\", \"float32\" or \"bfloat16\", not \"" + name +
-                                    "\"");
+  ThrowInvalidArgument("dtype",
+                       "must be \"auto\", \"float32\" or \"bfloat16\", not \"" + name + "\"");
 }
 
 std::string DtypeName(at::ScalarType dtype) {
@@ -115,7 +116,8 @@ PromptFormat LoadPromptFormat(const std::string& name_or_path,
   if (name_or_path.empty()) {
     return PromptFormat::Choose(tokenizer, ChatTemplate(model_dir));
   }
-  const bool is_path = name_or_path.ends_with(".json") || name_or_path.find('/') != std::string::npos;
+  const bool is_path =
+      name_or_path.ends_with(".json") || name_or_path.find('/') != std::string::npos;
   if (!is_path) {
     return PromptFormat::BuiltIn(name_or_path, tokenizer);
   }

@@ -10,8 +10,8 @@
 
 namespace docmem::engine {
 
-/// "cpu", "cuda" or "cuda:N". Throws `kInvalidArgument` for anything else or a GPU that isn't there,
-/// `kFailedPrecondition` for a GPU where the program was built without CUDA.
+/// "cpu", "cuda" or "cuda:N". Throws `kInvalidArgument` for anything else or a GPU that isn't
+/// there, `kFailedPrecondition` for a GPU where the program was built without CUDA.
 at::Device ParseDevice(const std::string& name);
 
 /// "float32", "bfloat16", or "auto": bf16 on a GPU and on CPUs that compute it natively. Throws
@@ -25,7 +25,8 @@ std::string DtypeName(at::ScalarType dtype);
 void SetThreads(int threads);
 
 /// A built-in format's name, the path of a JSON file, or empty: chosen from the model's own chat
-/// template (`chat_template.jinja` or `tokenizer_config.json`). Throws as `PromptFormat`'s factories.
+/// template (`chat_template.jinja` or `tokenizer_config.json`). Throws as `PromptFormat`'s
+/// factories.
 PromptFormat LoadPromptFormat(const std::string& name_or_path,
                               const std::filesystem::path& model_dir, const Tokenizer& tokenizer);
 

@@ -22,10 +22,9 @@ void RequireIds(const std::vector<int32_t>& ids, const char* field, int64_t voca
 }
 
 void RequirePositions(const SequenceRequest& request, int64_t max_positions) {
-  const size_t answer =
-      request.answer_ids.empty() ? request.max_tokens : request.answer_ids.size();
-  const int64_t wanted = request.cache->next_position() +
-                         static_cast<int64_t>(request.prompt_ids.size() + answer);
+  const size_t answer = request.answer_ids.empty() ? request.max_tokens : request.answer_ids.size();
+  const int64_t wanted =
+      request.cache->next_position() + static_cast<int64_t>(request.prompt_ids.size() + answer);
   if (wanted > max_positions) {
     ThrowInvalidArgument(
         "prompt", std::to_string(request.cache->next_position()) + " positions of the context, " +
@@ -73,8 +72,8 @@ void Sequence::Validate(const Engine& engine) const {
   if (!scoring() && request_.max_tokens == 0) {
     ThrowInvalidArgument("max_tokens", "must be at least 1");
   }
-  if (request_.adapter != nullptr && static_cast<int64_t>(
-          request_.adapter->weights().layers.size()) != engine.config().layers) {
+  if (request_.adapter != nullptr &&
+      static_cast<int64_t>(request_.adapter->weights().layers.size()) != engine.config().layers) {
     ThrowFailedPrecondition("adapter", "was made for a model with another number of layers");
   }
   RequireIds(request_.prompt_ids, "prompt", engine.config().vocab_size);

@@ -43,7 +43,7 @@ struct SequenceEvent {
   std::optional<FinishReason> finish;
   /// With `finish`: bytes of an unfinished character at the end of an answer cut by its length.
   uint32_t dropped_bytes = 0;
-  std::exception_ptr error;        ///< set: the sequence ended with this error (e.g. NaN logits)
+  std::exception_ptr error;  ///< set: the sequence ended with this error (e.g. NaN logits)
 };
 
 struct SessionOptions {
@@ -76,9 +76,9 @@ class Session {
   /// Drops the sequence and its KV at once; unknown or ended ids are ignored.
   void Cancel(SequenceId id);
 
-  int64_t running() const;      ///< sequences added and not ended
+  int64_t running() const;  ///< sequences added and not ended
   int64_t last_step_rows() const;
-  uint64_t kv_bytes() const;    ///< bytes of all sequences' own KV
+  uint64_t kv_bytes() const;  ///< bytes of all sequences' own KV
 
  private:
   class Impl;

@@ -57,8 +57,7 @@ TEST(SessionGoldenTest, GreedyAnswersOverCompressedCachesEqualKvpress) {
     const auto engine = TinyEngine(model);
     const auto cache = GoldenCache(*engine, item, model);
     ASSERT_EQ(cache->next_position(), item.at("question_position").get<int64_t>());
-    const auto golden =
-        LoadTensors(Reference("answers/" + item.at("file").get<std::string>()));
+    const auto golden = LoadTensors(Reference("answers/" + item.at("file").get<std::string>()));
     const std::vector<int32_t> expected = Ids(golden.at("answer"));
     const Answer answer = RunAlone(engine, {.cache = cache,
                                             .prompt_ids = Ids(golden.at("question")),
@@ -66,16 +65,14 @@ TEST(SessionGoldenTest, GreedyAnswersOverCompressedCachesEqualKvpress) {
     ASSERT_LE(answer.ids.size(), expected.size());
     EXPECT_TRUE(std::equal(answer.ids.begin(), answer.ids.end(), expected.begin()))
         << item.at("file");
-    EXPECT_TRUE(answer.finish == FinishReason::kEndOfTurn ||
-                answer.ids.size() == expected.size());
+    EXPECT_TRUE(answer.finish == FinishReason::kEndOfTurn || answer.ids.size() == expected.size());
     if (golden.contains("logits")) {
-      const Answer scored = RunAlone(engine, {.cache = cache,
-                                              .prompt_ids = Ids(golden.at("question")),
-                                              .answer_ids = expected});
+      const Answer scored = RunAlone(
+          engine,
+          {.cache = cache, .prompt_ids = Ids(golden.at("question")), .answer_ids = expected});
       const at::Tensor logprobs = at::log_softmax(golden.at("logits"), -1)
                                       .gather(1, golden.at("answer").to(at::kLong).unsqueeze(1));
-      const double gap =
-          testing::MaxDifference(at::tensor(scored.logprobs), logprobs.squeeze(1));
+      const double gap = testing::MaxDifference(at::tensor(scored.logprobs), logprobs.squeeze(1));
       std::printf("%s: %zu tokens, max |log-probability difference| %.2e\n",
                   item.at("file").get<std::string>().c_str(), answer.ids.size(), gap);
       EXPECT_LT(gap, 1e-4);
@@ -99,11 +96,11 @@ std::vector<ScoreCase> ScoreCases(const std::map<std::string, at::Tensor>& golde
       continue;
     }
     const bool answer_only = key.find(".answer.") != std::string::npos;
-    cases.push_back({.key = key,
-                     .scope = answer_only ? AdapterScope::kAnswerOnly
-                                          : AdapterScope::kQuestionAndAnswer,
-                     .adapter = !base,
-                     .ppm = static_cast<uint32_t>(std::stoul(key.substr(key.rfind('.') + 1)))});
+    cases.push_back(
+        {.key = key,
+         .scope = answer_only ? AdapterScope::kAnswerOnly : AdapterScope::kQuestionAndAnswer,
+         .adapter = !base,
+         .ppm = static_cast<uint32_t>(std::stoul(key.substr(key.rfind('.') + 1)))});
   }
   return cases;
 }
@@ -119,18 +116,16 @@ TEST(SessionGoldenTest, ScoresEqualTransformersPeftAndKvpressInBothModesAndScope
     double largest = 0.0;
     for (const ScoreCase& score : ScoreCases(golden)) {
       const bool whole = score.ppm == 0 || score.ppm == kRatioOnePpm;
-      const auto cache =
-          whole ? Ingest(*engine, context, {.ratio_ppm = score.ppm})
-                : CacheOfKept(*engine, context,
-                              golden.at("kept.BASE." + std::to_string(score.ppm)));
+      const auto cache = whole ? Ingest(*engine, context, {.ratio_ppm = score.ppm})
+                               : CacheOfKept(*engine, context,
+                                             golden.at("kept.BASE." + std::to_string(score.ppm)));
       const Answer answer = RunAlone(engine, {.cache = cache,
                                               .adapter = score.adapter ? adapter : nullptr,
                                               .scope = score.scope,
                                               .prompt_ids = Ids(golden.at("prompt")),
                                               .answer_ids = Ids(golden.at("answer"))});
       EXPECT_EQ(answer.finish, FinishReason::kScored);
-      const double gap =
-          testing::MaxDifference(at::tensor(answer.logprobs), golden.at(score.key));
+      const double gap = testing::MaxDifference(at::tensor(answer.logprobs), golden.at(score.key));
       EXPECT_LT(gap, 1e-4) << item.at("file") << " " << score.key;
       largest = std::max(largest, gap);
       ++compared;
@@ -171,8 +166,8 @@ TEST_P(TinyModelTest, WhenNothingOfTheDocumentIsLeftTheAnswerIsThatWithoutIt) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, TinyModelTest, ::testing::Values("tiny-llama", "tiny-llama-rope3",
-                                                               "tiny-qwen3"));
+INSTANTIATE_TEST_SUITE_P(All, TinyModelTest,
+                         ::testing::Values("tiny-llama", "tiny-llama-rope3", "tiny-qwen3"));
 
 }  // namespace
 }  // namespace docmem::engine

@@ -62,9 +62,9 @@ TEST_F(SessionTest, AnswersDontDependOnWhatWasAskedBefore) {
 
 TEST_F(SessionTest, AMixedBatchGivesTheAnswersOfSoloRuns) {
   const std::vector<SequenceRequest> requests = {
-      Ask(first_, "When?", adapter_a_), Ask(second_, "How many came back?", adapter_b_),
+      Ask(first_, "When?", adapter_a_),          Ask(second_, "How many came back?", adapter_b_),
       Ask(first_, "What is closed on Mondays?"), Ask(second_, "Which harbour?"),
-      Ask(first_, "Who?", adapter_b_), Ask(second_, "When?", adapter_a_)};
+      Ask(first_, "Who?", adapter_b_),           Ask(second_, "When?", adapter_a_)};
   Session session(engine_);
   const std::vector<Answer> together = RunAll(session, requests);
   for (size_t i = 0; i < requests.size(); ++i) {

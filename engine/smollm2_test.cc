@@ -28,7 +28,7 @@ class SmolLm2Test : public ::testing::Test {
     if (!folder) {
       GTEST_SKIP() << "DOCMEM_SMOLLM2 names no model folder; ./dev test makes one";
     }
-    engine_ = Engine::Load({.model_dir = *folder, .dtype = "float32"});
+    engine_ = Engine::Load({.model_dir = *folder, .dtype = "float32", .threads = 1});
   }
 
   std::shared_ptr<const Engine> engine_;
@@ -40,9 +40,9 @@ TEST_F(SmolLm2Test, SixtyFourGreedyTokensEqualTransformers) {
   const Context context{.ids = {prompt.begin(), prompt.begin() + 8}, .head_tokens = 8};
   const auto cache = testing::Ingest(*engine_, context, {.ratio_ppm = 0});
   const std::vector<int32_t> expected = Ids(golden.at("answer"));
-  const Answer answer = RunAlone(engine_, {.cache = cache,
-                                           .prompt_ids = {prompt.begin() + 8, prompt.end()},
-                                           .max_tokens = 64});
+  const Answer answer = RunAlone(
+      engine_,
+      {.cache = cache, .prompt_ids = {prompt.begin() + 8, prompt.end()}, .max_tokens = 64});
   ASSERT_LE(answer.ids.size(), expected.size());
   EXPECT_TRUE(std::equal(answer.ids.begin(), answer.ids.end(), expected.begin()));
   EXPECT_TRUE(answer.ids.size() == 64U || answer.finish == FinishReason::kEndOfTurn);

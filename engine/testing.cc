@@ -46,8 +46,7 @@ std::shared_ptr<const Cache> CacheOfKept(const Engine& engine, const Context& co
   const int64_t layers = kept.size(0), groups = kept.size(1), n = kept.size(2);
   const auto all = static_cast<int64_t>(context.ids.size());
   const at::Tensor first_rows = at::arange(layers * groups, at::kLong) * all;
-  const at::Tensor rows =
-      (kept.to(at::kLong) + first_rows.view({layers, groups, 1})).flatten();
+  const at::Tensor rows = (kept.to(at::kLong) + first_rows.view({layers, groups, 1})).flatten();
   CacheIdentity identity = whole->identity();
   identity.ratio_ppm = 1;
   return std::make_shared<const Cache>(
@@ -60,10 +59,10 @@ std::shared_ptr<const Cache> CacheOfKept(const Engine& engine, const Context& co
 
 std::shared_ptr<const Adapter> GoldenAdapter(const Engine& engine, const std::string& name) {
   const auto folder = Reference("adapters/" + name);
-  const PackedAdapter packed = engine.Pack(
-      {{"adapter_config.json", ReadText(folder / "adapter_config.json")},
-       {"adapter_model.safetensors", ReadText(folder / "adapter_model.safetensors")}},
-      256, true);
+  const PackedAdapter packed =
+      engine.Pack({{"adapter_config.json", ReadText(folder / "adapter_config.json")},
+                   {"adapter_model.safetensors", ReadText(folder / "adapter_model.safetensors")}},
+                  256, true);
   const auto file = std::make_shared<const std::string>(packed.file);
   return engine.LoadAdapter({.owner = file, .bytes = std::as_bytes(std::span(*file))});
 }

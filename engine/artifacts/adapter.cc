@@ -22,6 +22,8 @@ uint64_t Bytes(const LoraWeights& weights) {
 }  // namespace
 
 Adapter::Adapter(std::string content_hash, LoraWeights weights)
-    : content_hash_(std::move(content_hash)), weights_(std::move(weights)), bytes_(Bytes(weights_)) {}
+    : content_hash_(std::move(content_hash)),
+      weights_(std::move(weights)),
+      bytes_(Bytes(weights_)) {}
 
 }  // namespace docmem::engine

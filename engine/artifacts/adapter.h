@@ -17,8 +17,8 @@ struct AdapterDescription {
   /// Per module name ("q_proj"): ranks and scales that occur, e.g. "r=8 scale=2".
   std::map<std::string, std::string> modules;
   uint32_t layers_changed = 0;
-  std::string base_model;      ///< `base_model_name_or_path` as uploaded
-  uint64_t packed_bytes = 0;   ///< length of the packed file
+  std::string base_model;     ///< `base_model_name_or_path` as uploaded
+  uint64_t packed_bytes = 0;  ///< length of the packed file
 };
 
 /// One loaded adapter. Const after construction; shared by questions and threads.

@@ -42,8 +42,9 @@ void RequireFormat(const SafetensorsView& view, const ModelConfig& model) {
     ThrowDataLoss("header", "this isn't a packed adapter");
   }
   if (Field(view, kVersionKey) != kVersion) {
-    ThrowFailedPrecondition(kVersionKey, "the packed adapter has another format version; upload "
-                                         "the adapter again");
+    ThrowFailedPrecondition(kVersionKey,
+                            "the packed adapter has another format version; upload "
+                            "the adapter again");
   }
   if (Field(view, kLayersKey) != std::to_string(model.layers)) {
     ThrowFailedPrecondition(kLayersKey, "the adapter was packed for " + Field(view, kLayersKey) +

@@ -33,8 +33,9 @@ const std::string& RequireFile(const PeftFolder& folder, const char* name) {
   }
   for (const auto& [other, bytes] : folder) {
     if (name == std::string_view(kTensorFile) && IsPickle(other)) {
-      ThrowUnimplemented(other.substr(0, 100), "pickled files are never opened; convert the "
-                                               "adapter to adapter_model.safetensors");
+      ThrowUnimplemented(other.substr(0, 100),
+                         "pickled files are never opened; convert the "
+                         "adapter to adapter_model.safetensors");
     }
   }
   ThrowInvalidArgument(name, "is missing in the adapter's folder");
@@ -90,9 +91,10 @@ std::string ShapeText(const TensorInfo& info) {
 
 void RequireShape(const std::string& name, const TensorInfo& info, int64_t rows, int64_t columns) {
   if (info.shape != std::vector<int64_t>{rows, columns}) {
-    ThrowInvalidArgument(name, "has the shape " + ShapeText(info) + ", but rank and base model ask "
-                               "for [" + std::to_string(rows) + ", " + std::to_string(columns) +
-                               "]");
+    ThrowInvalidArgument(name, "has the shape " + ShapeText(info) +
+                                   ", but rank and base model ask "
+                                   "for [" +
+                                   std::to_string(rows) + ", " + std::to_string(columns) + "]");
   }
 }
 
@@ -112,8 +114,8 @@ void RequireFinite(const at::Tensor& tensor, const std::string& name, const char
 at::Tensor Load(const SafetensorsView& file, const std::string& name, at::ScalarType dtype) {
   const TensorInfo& info = file.Get(name);
   if (info.dtype != DType::kF32 && info.dtype != DType::kF16 && info.dtype != DType::kBF16) {
-    ThrowInvalidArgument(name, "has dtype " + std::string(DTypeName(info.dtype)) +
-                                   ", expected F32, F16 or BF16");
+    ThrowInvalidArgument(
+        name, "has dtype " + std::string(DTypeName(info.dtype)) + ", expected F32, F16 or BF16");
   }
   const at::Tensor stored = AliasBytes(file.Data(info), info, nullptr, name);
   RequireFinite(stored, name, "");
@@ -185,10 +187,9 @@ class Packing {
     RequireRank(full_name, settings.rank, options_.max_rank);
     weights_.layers[static_cast<size_t>(layer)][static_cast<size_t>(module)] =
         LoadPair(file_, names, settings, ShapeOf(module, model_), options_.dtype);
-    description_.max_rank =
-        std::max(description_.max_rank, static_cast<uint32_t>(settings.rank));
-    settings_[std::string(ModuleName(module))].insert(
-        "r=" + std::to_string(settings.rank) + " scale=" + NumberText(settings.scale));
+    description_.max_rank = std::max(description_.max_rank, static_cast<uint32_t>(settings.rank));
+    settings_[std::string(ModuleName(module))].insert("r=" + std::to_string(settings.rank) +
+                                                      " scale=" + NumberText(settings.scale));
     return true;
   }
 

@@ -59,33 +59,41 @@ void ExpectRefused(const Refusal& refusal, ErrorKind kind, const std::string& me
 
 TEST(AdapterRefusalTest, FeaturesThatChangeTheForwardPassAreRefusedByName) {
   const std::pair<const char*, const char*> cases[] = {
-      {"use_dora", "true"},           {"use_qalora", "true"},
-      {"use_bdlora", R"({"n": 1})"},  {"kasa_config", R"({"beta": 1})"},
+      {"use_dora", "true"},
+      {"use_qalora", "true"},
+      {"use_bdlora", R"({"n": 1})"},
+      {"kasa_config", R"({"beta": 1})"},
       {"velora_config", R"({"scale": 1})"},
       {"monteclora_config", R"({"num_samples": 8})"},
       {"arrow_config", R"({"top_k": 3})"},
-      {"use_gks", "true"},            {"layer_replication", "[[0, 2]]"},
-      {"lora_bias", "true"},          {"trainable_token_indices", "[1]"},
+      {"use_gks", "true"},
+      {"layer_replication", "[[0, 2]]"},
+      {"lora_bias", "true"},
+      {"trainable_token_indices", "[1]"},
       {"target_parameters", R"(["w"])"},
       {"megatron_config", R"({"a": 1})"},
-      {"fan_in_fan_out", "true"},     {"bias", R"("lora_only")"},
-      {"bias", R"("all")"},           {"modules_to_save", R"(["lm_head"])"},
+      {"fan_in_fan_out", "true"},
+      {"bias", R"("lora_only")"},
+      {"bias", R"("all")"},
+      {"modules_to_save", R"(["lm_head"])"},
       {"alora_invocation_tokens", "[5]"},
       {"loftq_config", R"({"loftq_bits": 4})"},
       {"corda_config", R"({"corda_method": "ipm"})"},
       {"lora_ga_config", R"({"scale": "stable"})"},
       {"ensure_weight_tying", "true"},
-      {"peft_type", R"("IA3")"},      {"task_type", R"("SEQ_CLS")"},
-      {"some_future_switch", "1"},    {"some_future_switch", R"("on")"}};
+      {"peft_type", R"("IA3")"},
+      {"task_type", R"("SEQ_CLS")"},
+      {"some_future_switch", "1"},
+      {"some_future_switch", R"("on")"}};
   for (const auto& [key, value] : cases) {
     ExpectRefused(WithKey(key, value), ErrorKind::kUnimplemented, key);
   }
 }
 
 TEST(AdapterRefusalTest, InitialisationsThatChangeTheBaseAreRefused) {
-  for (const char* init : {"pissa", "pissa_niter_16", "olora", "corda", "lora_ga", "loftq", "new"}) {
-    ExpectRefused(WithKey("init_lora_weights", Json(init).dump()),
-                  ErrorKind::kUnimplemented, init);
+  for (const char* init :
+       {"pissa", "pissa_niter_16", "olora", "corda", "lora_ga", "loftq", "new"}) {
+    ExpectRefused(WithKey("init_lora_weights", Json(init).dump()), ErrorKind::kUnimplemented, init);
   }
   for (const char* init : {"true", "false", "null", "\"gaussian\"", "\"eva\"", "\"orthogonal\""}) {
     EXPECT_EQ(WithKey("init_lora_weights", init).text, "accepted") << init;
@@ -94,13 +102,12 @@ TEST(AdapterRefusalTest, InitialisationsThatChangeTheBaseAreRefused) {
 
 TEST(AdapterRefusalTest, NeutralAndHarmlessKeysAreAccepted) {
   const std::pair<const char*, const char*> cases[] = {
-      {"use_dora", "false"},      {"layer_replication", "null"},
-      {"modules_to_save", "[]"},  {"loftq_config", "{}"},
-      {"some_future_switch", "false"},
-      {"lora_dropout", "0.3"},    {"inference_mode", "true"},
-      {"peft_version", R"("0.21.2")"},
-      {"revision", R"("main")"},  {"auto_mapping", R"({"a": "b"})"},
-      {"qalora_group_size", "16"}, {"megatron_core", R"("megatron.core")"},
+      {"use_dora", "false"},           {"layer_replication", "null"},
+      {"modules_to_save", "[]"},       {"loftq_config", "{}"},
+      {"some_future_switch", "false"}, {"lora_dropout", "0.3"},
+      {"inference_mode", "true"},      {"peft_version", R"("0.21.2")"},
+      {"revision", R"("main")"},       {"auto_mapping", R"({"a": "b"})"},
+      {"qalora_group_size", "16"},     {"megatron_core", R"("megatron.core")"},
       {"task_type", R"("CAUSAL_LM")"}, {"bias", R"("none")"}};
   for (const auto& [key, value] : cases) {
     EXPECT_EQ(WithKey(key, value).text, "accepted") << key;
@@ -108,14 +115,21 @@ TEST(AdapterRefusalTest, NeutralAndHarmlessKeysAreAccepted) {
 }
 
 TEST(AdapterRefusalTest, MalformedConfigurationsAreInvalid) {
-  const std::pair<const char*, const char*> cases[] = {
-      {"r", "0"},          {"r", "-4"},             {"r", "\"4\""},   {"r", "4.5"},
-      {"lora_alpha", "\"x\""},                      {"use_rslora", "1"},
-      {"target_modules", "null"},                   {"target_modules", "7"},
-      {"target_modules", "\"(\""},                  {"layers_to_transform", "[-1]"},
-      {"layers_pattern", "\"layers\""},             {"rank_pattern", R"({"q_proj": 0})"},
-      {"rank_pattern", R"({"(": 4})"},              {"alpha_pattern", R"({"q_proj": "x"})"},
-      {"exclude_modules", "[1]"}};
+  const std::pair<const char*, const char*> cases[] = {{"r", "0"},
+                                                       {"r", "-4"},
+                                                       {"r", "\"4\""},
+                                                       {"r", "4.5"},
+                                                       {"lora_alpha", "\"x\""},
+                                                       {"use_rslora", "1"},
+                                                       {"target_modules", "null"},
+                                                       {"target_modules", "7"},
+                                                       {"target_modules", "\"(\""},
+                                                       {"layers_to_transform", "[-1]"},
+                                                       {"layers_pattern", "\"layers\""},
+                                                       {"rank_pattern", R"({"q_proj": 0})"},
+                                                       {"rank_pattern", R"({"(": 4})"},
+                                                       {"alpha_pattern", R"({"q_proj": "x"})"},
+                                                       {"exclude_modules", "[1]"}};
   for (const auto& [key, value] : cases) {
     ExpectRefused(WithKey(key, value), ErrorKind::kInvalidArgument, key);
   }
@@ -168,8 +182,8 @@ TEST(AdapterRefusalTest, HeadAndEmbeddingTargetsAreRefused) {
 
 TEST(AdapterRefusalTest, UnmatchedTensorsAreListed) {
   const Refusal refusal = WithTensors([](auto& tensors) {
-    for (const char* name : {"x1.lora_A.weight", "x2.lora_A.weight", "x3.lora_A.weight",
-                             "x4.lora_A.weight"}) {
+    for (const char* name :
+         {"x1.lora_A.weight", "x2.lora_A.weight", "x3.lora_A.weight", "x4.lora_A.weight"}) {
       tensors[name] = at::ones({4, 16});
     }
   });

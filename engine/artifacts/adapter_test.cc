@@ -33,12 +33,13 @@ PeftFolder GoldenFolder(const std::string& name) {
           {"adapter_model.safetensors", ReadText(folder / "adapter_model.safetensors")}};
 }
 
-PackedAdapter Pack(const PeftFolder& folder, const PackAdapterOptions& options = {.model_name =
-                                                                                      "small"}) {
+PackedAdapter Pack(const PeftFolder& folder,
+                   const PackAdapterOptions& options = {.model_name = "small"}) {
   return PackAdapter(folder, SmallModel(), options);
 }
 
-std::shared_ptr<const Adapter> Read(const PackedAdapter& packed, at::ScalarType dtype = at::kFloat) {
+std::shared_ptr<const Adapter> Read(const PackedAdapter& packed,
+                                    at::ScalarType dtype = at::kFloat) {
   return ReadPackedAdapter(Share(packed.file), SmallModel(), dtype, at::kCPU);
 }
 
@@ -54,8 +55,7 @@ TEST_P(GoldenAdapterTest, LogitsEqualPeft) {
   const Transformer model = testing::LoadModel(Reference("models/" + model_name));
   const PackedAdapter packed =
       PackAdapter(GoldenFolder(GetParam()), model.config(), {.model_name = model_name});
-  const auto adapter =
-      ReadPackedAdapter(Share(packed.file), model.config(), at::kFloat, at::kCPU);
+  const auto adapter = ReadPackedAdapter(Share(packed.file), model.config(), at::kFloat, at::kCPU);
   const auto golden = LoadTensors(Reference("adapters/" + GetParam() + ".safetensors"));
   const at::Tensor& ids = golden.at("ids");
   const AdapterSpan span{.adapter = &adapter->weights(), .first_row = 0, .rows = ids.numel()};
@@ -91,9 +91,8 @@ TEST(AdapterTest, TheDescriptionShowsRanksScalesAndBase) {
   EXPECT_EQ(packed.description.layers_changed, 2U);
   EXPECT_EQ(packed.description.base_model, "small");
   EXPECT_EQ(packed.description.packed_bytes, packed.file.size());
-  EXPECT_EQ(packed.description.modules,
-            (std::map<std::string, std::string>{{"q_proj", "r=4 scale=2"},
-                                                {"v_proj", "r=4 scale=2"}}));
+  EXPECT_EQ(packed.description.modules, (std::map<std::string, std::string>{
+                                            {"q_proj", "r=4 scale=2"}, {"v_proj", "r=4 scale=2"}}));
 }
 
 TEST(AdapterTest, HalfAndBfloat16FilesArePackedInTheModelsDtype) {

@@ -58,10 +58,7 @@ void CheckPositions(const KeptRows& rows, int64_t context_tokens) {
 }  // namespace
 
 Cache::Cache(CacheIdentity identity, int64_t layers, int64_t kv_heads, KeptRows rows)
-    : identity_(std::move(identity)),
-      layers_(layers),
-      kv_heads_(kv_heads),
-      rows_(std::move(rows)) {
+    : identity_(std::move(identity)), layers_(layers), kv_heads_(kv_heads), rows_(std::move(rows)) {
   Require(layers > 0 && kv_heads > 0, "offsets", "must cover at least one layer and head");
   CheckShapes(rows_, layers * kv_heads);
   rows_.keys = rows_.keys.contiguous();
@@ -75,14 +72,14 @@ Cache::Cache(CacheIdentity identity, int64_t layers, int64_t kv_heads, KeptRows 
 }
 
 LayerKv Cache::Layer(int64_t layer) const {
-  const std::span<const int64_t> offsets =
-      Offsets(rows_).subspan(static_cast<size_t>(layer * kv_heads_),
-                             static_cast<size_t>(kv_heads_) + 1);
+  const std::span<const int64_t> offsets = Offsets(rows_).subspan(
+      static_cast<size_t>(layer * kv_heads_), static_cast<size_t>(kv_heads_) + 1);
   const int64_t n = offsets[1] - offsets[0];
   for (size_t head = 1; head < offsets.size(); ++head) {
     if (offsets[head] - offsets[head - 1] != n) {
-      ThrowUnimplemented("offsets", "the cache's heads keep different numbers of tokens, which "
-                                    "this version can store but not answer from");
+      ThrowUnimplemented("offsets",
+                         "the cache's heads keep different numbers of tokens, which "
+                         "this version can store but not answer from");
     }
   }
   const int64_t dim = rows_.keys.size(1);

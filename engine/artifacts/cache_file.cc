@@ -99,7 +99,9 @@ std::string CacheFileHeader(const Cache& cache) {
   return SealedHeader(sections.sources, Metadata(cache), kCacheHeaderBytes);
 }
 
-uint64_t CacheFileBytes(const Cache& cache) { return CacheFileHeader(cache).size() + cache.bytes(); }
+uint64_t CacheFileBytes(const Cache& cache) {
+  return CacheFileHeader(cache).size() + cache.bytes();
+}
 
 void WriteCacheFile(const Cache& cache, const ByteSink& sink) {
   const Sections sections(cache.rows());

@@ -13,8 +13,8 @@
 namespace docmem::engine {
 
 /// The cache file: safetensors with `keys [N, D]`, `values [N, D]`, `positions [N]` int32,
-/// `offsets [L·G + 1]` int64; the payload starts at `kCacheHeaderBytes`; the identity's fields and the
-/// XXH3-128 of every section and of the header itself are in the metadata. No timestamps, keys
+/// `offsets [L·G + 1]` int64; the payload starts at `kCacheHeaderBytes`; the identity's fields and
+/// the XXH3-128 of every section and of the header itself are in the metadata. No timestamps, keys
 /// sorted: equal caches give equal bytes.
 inline constexpr size_t kCacheHeaderBytes = 4096;
 

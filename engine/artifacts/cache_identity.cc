@@ -36,8 +36,8 @@ int64_t Integer(const MetadataMap& fields, const char* name, int64_t min, int64_
   const std::string& text = Text(fields, name);
   const auto value = ParseInteger(text);
   if (!value || *value < min || *value > max) {
-    ThrowDataLoss(name, text.substr(0, 40) + " isn't a number from " +
-                            std::to_string(min) + " to " + std::to_string(max));
+    ThrowDataLoss(name, text.substr(0, 40) + " isn't a number from " + std::to_string(min) +
+                            " to " + std::to_string(max));
   }
   return *value;
 }
@@ -45,10 +45,10 @@ int64_t Integer(const MetadataMap& fields, const char* name, int64_t min, int64_
 void RequireVersion(const MetadataMap& fields) {
   const int64_t version = Integer(fields, kFormatVersion, 0, INT32_MAX);
   if (version != kCacheFormatVersion) {
-    ThrowFailedPrecondition(kFormatVersion,
-                            "the cache file has format version " + std::to_string(version) +
-                                ", this program reads " + std::to_string(kCacheFormatVersion) +
-                                "; build the cache again (BuildCache)");
+    ThrowFailedPrecondition(kFormatVersion, "the cache file has format version " +
+                                                std::to_string(version) + ", this program reads " +
+                                                std::to_string(kCacheFormatVersion) +
+                                                "; build the cache again (BuildCache)");
   }
 }
 
@@ -122,10 +122,9 @@ std::string ProfileIdentity(const Compression& compression) {
     return "none";
   }
   const double ratio = static_cast<double>(compression.ratio_ppm) / kRatioOnePpm;
-  return ProfileName(compression.profile) +
-         ";first=8;last=4;sketch=48;chunk=256;pool=3;blend=" +
-         NumberText(compression.blend.value_or(ratio)) + ";seed=" +
-         std::to_string(compression.seed);
+  return ProfileName(compression.profile) + ";first=8;last=4;sketch=48;chunk=256;pool=3;blend=" +
+         NumberText(compression.blend.value_or(ratio)) +
+         ";seed=" + std::to_string(compression.seed);
 }
 
 }  // namespace docmem::engine

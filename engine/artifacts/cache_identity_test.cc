@@ -41,8 +41,10 @@ TEST(CacheIdentityTest, AMissingOrMalformedFieldIsNamed) {
       EXPECT_EQ(error.field(), name);
     }
   }
-  for (const auto& [name, value] : {std::pair{"ratio_ppm", "1000001"}, {"ratio_ppm", "-1"},
-                                    {"head_tokens", "41"}, {"context_tokens", "1e3"},
+  for (const auto& [name, value] : {std::pair{"ratio_ppm", "1000001"},
+                                    {"ratio_ppm", "-1"},
+                                    {"head_tokens", "41"},
+                                    {"context_tokens", "1e3"},
                                     {"context_tokens", "0"}}) {
     MetadataMap fields = Identity().Fields();
     fields[name] = value;

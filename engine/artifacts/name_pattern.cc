@@ -49,14 +49,14 @@ struct NamePattern::Code {
     }
     pcre2_set_match_limit(context.get(), kMatchLimit);
     pcre2_set_heap_limit(context.get(), kHeapLimitKib);
-    const int result = pcre2_match(code.get(), Units(name), name.size(), 0, 0, data.get(),
-                                   context.get());
+    const int result =
+        pcre2_match(code.get(), Units(name), name.size(), 0, 0, data.get(), context.get());
     if (result == PCRE2_ERROR_NOMATCH) {
       return nullptr;
     }
     if (result < 0) {
-      ThrowInvalidArgument(field, "the regular expression can't be applied to module names: " +
-                                      PcreMessage(result));
+      ThrowInvalidArgument(
+          field, "the regular expression can't be applied to module names: " + PcreMessage(result));
     }
     return data;
   }
@@ -65,9 +65,9 @@ struct NamePattern::Code {
 NamePattern::NamePattern(const std::string& expression, Anchor anchor, std::string field)
     : field_(std::move(field)) {
   if (expression.size() > kMaxExpressionBytes) {
-    ThrowInvalidArgument(field_, "the regular expression has " +
-                                     std::to_string(expression.size()) + " bytes, at most " +
-                                     std::to_string(kMaxExpressionBytes) + " are allowed");
+    ThrowInvalidArgument(field_, "the regular expression has " + std::to_string(expression.size()) +
+                                     " bytes, at most " + std::to_string(kMaxExpressionBytes) +
+                                     " are allowed");
   }
   uint32_t options = PCRE2_UTF | PCRE2_NEVER_BACKSLASH_C | PCRE2_ANCHORED;
   if (anchor == Anchor::kWhole) {

@@ -37,13 +37,13 @@ auto Patterns(const JsonFields& config, std::string_view text, const char* key, 
   }
   if (object->json().size() > kMaxPatterns) {
     ThrowInvalidArgument(config.Path(key), "has " + std::to_string(object->json().size()) +
-                                               " entries, at most " +
-                                               std::to_string(kMaxPatterns) + " are allowed");
+                                               " entries, at most " + std::to_string(kMaxPatterns) +
+                                               " are allowed");
   }
   for (const std::string& name : KeysInOrder(text, key)) {
-    result.emplace_back(NamePattern("(.*\\.)?(" + name + ")$", NamePattern::Anchor::kStart,
-                                    object->Path(name)),
-                        read(*object, name));
+    result.emplace_back(
+        NamePattern("(.*\\.)?(" + name + ")$", NamePattern::Anchor::kStart, object->Path(name)),
+        read(*object, name));
   }
   return result;
 }
@@ -73,9 +73,9 @@ PeftConfig PeftConfig::Parse(std::string_view adapter_config_json) {
   config.rank_patterns_ = Patterns(
       fields, adapter_config_json, "rank_pattern",
       [](const JsonFields& object, const std::string& key) { return object.Int(key, 1, kMaxInt); });
-  config.alpha_patterns_ = Patterns(
-      fields, adapter_config_json, "alpha_pattern",
-      [](const JsonFields& object, const std::string& key) { return object.Number(key); });
+  config.alpha_patterns_ =
+      Patterns(fields, adapter_config_json, "alpha_pattern",
+               [](const JsonFields& object, const std::string& key) { return object.Number(key); });
   return config;
 }
 

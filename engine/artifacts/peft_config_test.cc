@@ -60,8 +60,8 @@ TEST(PeftConfigTest, ExcludedModulesWinWhetherListedOrMatched) {
 
 TEST(PeftConfigTest, LayersRestrictAListOfEndings) {
   for (const char* layers : {"1", "[1]"}) {
-    const PeftConfig config = Config(R"("target_modules": ["q_proj"], "layers_to_transform": )" +
-                                     std::string(layers));
+    const PeftConfig config =
+        Config(R"("target_modules": ["q_proj"], "layers_to_transform": )" + std::string(layers));
     EXPECT_FALSE(config.IsTarget(Name(0, kQ)));
     EXPECT_TRUE(config.IsTarget(Name(1, kQ)));
     EXPECT_FALSE(config.IsTarget(Name(11, kQ)));
@@ -89,8 +89,7 @@ TEST(PeftConfigTest, LayersAndAStringOfTargetsExcludeEachOther) {
 }
 
 TEST(PeftConfigTest, TheScaleIsAlphaOverRankOrItsRoot) {
-  const PeftConfig plain =
-      Config(R"("target_modules": ["q_proj"], "r": 16, "lora_alpha": 32)");
+  const PeftConfig plain = Config(R"("target_modules": ["q_proj"], "r": 16, "lora_alpha": 32)");
   EXPECT_EQ(plain.SettingsOf(Name(0, kQ)).rank, 16);
   EXPECT_EQ(plain.SettingsOf(Name(0, kQ)).scale, 2.0);
   const PeftConfig root =
@@ -131,8 +130,8 @@ TEST(PeftTensorsTest, KnownPrefixesAreNormalised) {
         "base_model.model.base_model.model.model.", "base_model.model.language_model.model.",
         "base_model.model.model.language_model.", "language_model.model."}) {
     for (const char* ending : {".weight", ".default.weight"}) {
-      const auto parsed = ParseLoraTensorName(std::string(prefix) +
-                                              "layers.12.mlp.down_proj.lora_B" + ending);
+      const auto parsed =
+          ParseLoraTensorName(std::string(prefix) + "layers.12.mlp.down_proj.lora_B" + ending);
       ASSERT_TRUE(parsed.has_value()) << prefix << ending;
       EXPECT_EQ(parsed->layer, 12);
       EXPECT_EQ(parsed->module, Module::kDown);
@@ -146,7 +145,8 @@ TEST(PeftTensorsTest, OtherNamesMatchNothing) {
        {"", "layers.", "layers.1", "layers.01.mlp.up_proj.lora_A.weight",
         "layers.-1.mlp.up_proj.lora_A.weight", "layers.1.self_attn.up_proj.lora_A.weight",
         "layers.1.mlp.up_proj.lora_A", "layers.1.mlp.up_proj.lora_C.weight",
-        "layers.1.mlp.up_proj.lora_A.other.weight", "vision_tower.layers.1.mlp.up_proj.lora_A.weight",
+        "layers.1.mlp.up_proj.lora_A.other.weight",
+        "vision_tower.layers.1.mlp.up_proj.lora_A.weight",
         "layers.99999999999999999999.mlp.up_proj.lora_A.weight",
         "layers.1.mlp.up_proj.lora_A.weight.x"}) {
     EXPECT_FALSE(ParseLoraTensorName(name).has_value()) << name;

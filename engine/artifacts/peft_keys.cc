@@ -10,16 +10,26 @@ namespace docmem::engine {
 namespace {
 
 // Read as settings, here or in PeftConfig and PeftTargets.
-constexpr std::array<std::string_view, 15> kSettings = {
-    "alpha_pattern", "base_model_name_or_path", "bias",           "exclude_modules",
-    "init_lora_weights", "layers_pattern",      "layers_to_transform", "lora_alpha",
-    "peft_type",     "r",                       "rank_pattern",   "target_modules",
-    "task_type",     "use_rslora",              "fan_in_fan_out"};
+constexpr std::array<std::string_view, 15> kSettings = {"alpha_pattern",
+                                                        "base_model_name_or_path",
+                                                        "bias",
+                                                        "exclude_modules",
+                                                        "init_lora_weights",
+                                                        "layers_pattern",
+                                                        "layers_to_transform",
+                                                        "lora_alpha",
+                                                        "peft_type",
+                                                        "r",
+                                                        "rank_pattern",
+                                                        "target_modules",
+                                                        "task_type",
+                                                        "use_rslora",
+                                                        "fan_in_fan_out"};
 
 // Don't change what a trained adapter computes, whatever their value.
 constexpr std::array<std::string_view, 9> kHarmless = {
-    "auto_mapping",   "eva_config",   "inference_mode",    "lora_dropout", "megatron_core",
-    "peft_version",   "revision",     "qalora_group_size", "runtime_config"};
+    "auto_mapping", "eva_config", "inference_mode",    "lora_dropout",  "megatron_core",
+    "peft_version", "revision",   "qalora_group_size", "runtime_config"};
 
 struct Refusal {
   std::string_view key;
@@ -35,7 +45,8 @@ constexpr std::array<Refusal, 22> kRefused = {{
     {"layer_replication", "replicated layers aren't supported"},
     {"loftq_config", "LoftQ changes the base model's weights"},
     {"lora_bias", "biases beside the LoRA matrices aren't supported"},
-    {"lora_ga_config", "LoRA-GA changes the base model's weights; convert to a plain LoRA on saving"},
+    {"lora_ga_config",
+     "LoRA-GA changes the base model's weights; convert to a plain LoRA on saving"},
     {"megatron_config", "Megatron's parallel layers aren't supported"},
     {"modules_to_save", "fully trained modules beside the LoRA matrices aren't supported"},
     {"monteclora_config", "MonteCLoRA isn't supported"},
@@ -78,24 +89,24 @@ void RequireNeutral(const JsonFields& config, const std::string& key, const Json
 void RequirePeftType(const JsonFields& config) {
   const std::string type = config.String("peft_type");
   if (type != "LORA") {
-    ThrowUnimplemented(config.Path("peft_type"), "\"" + type.substr(0, 40) +
-                                                     "\" isn't supported, only LORA is");
+    ThrowUnimplemented(config.Path("peft_type"),
+                       "\"" + type.substr(0, 40) + "\" isn't supported, only LORA is");
   }
 }
 
 void RequireTaskType(const JsonFields& config) {
   const auto type = config.OptionalString("task_type");
   if (type && *type != "CAUSAL_LM") {
-    ThrowUnimplemented(config.Path("task_type"), "\"" + type->substr(0, 40) +
-                                                     "\" isn't supported, only CAUSAL_LM is");
+    ThrowUnimplemented(config.Path("task_type"),
+                       "\"" + type->substr(0, 40) + "\" isn't supported, only CAUSAL_LM is");
   }
 }
 
 void RequireNoBias(const JsonFields& config) {
   const auto bias = config.OptionalString("bias");
   if (bias && *bias != "none") {
-    ThrowUnimplemented(config.Path("bias"), "\"" + bias->substr(0, 40) +
-                                                "\": trained biases aren't supported");
+    ThrowUnimplemented(config.Path("bias"),
+                       "\"" + bias->substr(0, 40) + "\": trained biases aren't supported");
   }
 }
 

@@ -30,9 +30,7 @@ std::string_view WithoutPrefixes(std::string_view name) {
   return name;
 }
 
-std::string_view Block(Module module) {
-  return module < Module::kGate ? "self_attn." : "mlp.";
-}
+std::string_view Block(Module module) { return module < Module::kGate ? "self_attn." : "mlp."; }
 
 bool Contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;

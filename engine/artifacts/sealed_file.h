@@ -25,7 +25,8 @@ void WriteSealedFile(std::span<const TensorSource> sections, const MetadataMap& 
 /// that is cut or altered, or "header". The view refers to `file`.
 SafetensorsView OpenSealedFile(std::span<const std::byte> file, const std::string& name);
 
-/// The checked metadata from a file's first bytes (at least its header). Throws as `OpenSealedFile`.
+/// The checked metadata from a file's first bytes (at least its header). Throws as
+/// `OpenSealedFile`.
 MetadataMap ReadSealedMetadata(std::span<const std::byte> head, const std::string& name);
 
 /// The header with the seal that fits its other bytes; unchanged where there is no seal.

@@ -35,8 +35,8 @@ at::ScalarType TensorDType(DType dtype, const std::string& name) {
     case DType::kI32:
       return at::kInt;
     default:
-      ThrowInvalidArgument(name, "has dtype " + std::string(DTypeName(dtype)) +
-                                     ", expected F32, F16 or BF16");
+      ThrowInvalidArgument(
+          name, "has dtype " + std::string(DTypeName(dtype)) + ", expected F32, F16 or BF16");
   }
 }
 
@@ -62,9 +62,9 @@ at::Tensor AliasBytes(std::span<const std::byte> bytes, const TensorInfo& info,
   }
   // libtorch has no read-only tensors; nobody writes to a loaded artifact.
   void* data = const_cast<std::byte*>(bytes.data());
-  return at::from_blob(data, info.shape, [owner = std::move(owner)](void*) mutable {
-    owner.reset();
-  }, at::TensorOptions(type));
+  return at::from_blob(
+      data, info.shape, [owner = std::move(owner)](void*) mutable { owner.reset(); },
+      at::TensorOptions(type));
 }
 
 }  // namespace docmem::engine

@@ -26,8 +26,8 @@ std::vector<int32_t> Positions(const CacheShape& shape, int64_t count) {
   std::vector<int32_t> positions;
   for (int64_t i = 0; i < count; ++i) {
     const int64_t from_end = count - i;
-    positions.push_back(static_cast<int32_t>(
-        i < shape.head_tokens ? i : shape.context_tokens - from_end));
+    positions.push_back(
+        static_cast<int32_t>(i < shape.head_tokens ? i : shape.context_tokens - from_end));
   }
   return positions;
 }
@@ -35,7 +35,9 @@ std::vector<int32_t> Positions(const CacheShape& shape, int64_t count) {
 }  // namespace
 
 CacheIdentity SomeIdentity(const CacheShape& shape) {
-  return {.model = {.weights_digest = "aa", .config_digest = "bb", .tokenizer_digest = "cc",
+  return {.model = {.weights_digest = "aa",
+                    .config_digest = "bb",
+                    .tokenizer_digest = "cc",
                     .dtype = "float32"},
           .context_digest = "dd",
           .context_tokens = shape.context_tokens,
@@ -78,12 +80,12 @@ std::string Safetensors(const std::map<std::string, at::Tensor>& tensors) {
   std::vector<TensorSource> sources;
   for (const auto& [name, tensor] : tensors) {
     kept.push_back(tensor.contiguous());
-    sources.push_back({.spec = {.name = name,
-                                .dtype = tensor.scalar_type() == at::kHalf
-                                             ? DType::kF16
-                                             : FileDType(tensor.scalar_type()),
-                                .shape = tensor.sizes().vec()},
-                       .data = TensorBytes(kept.back())});
+    sources.push_back(
+        {.spec = {.name = name,
+                  .dtype = tensor.scalar_type() == at::kHalf ? DType::kF16
+                                                             : FileDType(tensor.scalar_type()),
+                  .shape = tensor.sizes().vec()},
+         .data = TensorBytes(kept.back())});
   }
   std::string file;
   WriteSafetensors(sources, {}, [&file](std::span<const std::byte> bytes) { Append(file, bytes); });
@@ -102,8 +104,8 @@ PeftFiles SomeAdapter(const ModelConfig& model, const std::vector<std::string>& 
   for (const std::string& module : modules) {
     targets += (targets.empty() ? "\"" : ", \"") + module.substr(module.find('.') + 1) + "\"";
     for (int64_t layer = 0; layer < model.layers; ++layer) {
-      const std::string name = "base_model.model.model.layers." + std::to_string(layer) + "." +
-                               module;
+      const std::string name =
+          "base_model.model.model.layers." + std::to_string(layer) + "." + module;
       const auto parsed = ParseLoraTensorName(name + ".lora_A.weight");
       const LinearShape shape = ShapeOf(parsed.value().module, model);
       files.tensors[name + ".lora_A.weight"] = Random({r, shape.in}, seed++);

@@ -90,12 +90,12 @@ size_t Draw(std::span<const double> weights, std::mt19937_64& random) {
 
 void ValidateSampling(const SamplingOptions& options) {
   if (!(options.temperature >= 0.0 && options.temperature <= kMaxTemperature)) {
-    ThrowInvalidArgument("temperature", "must be between 0 and 2, not " +
-                                            std::to_string(options.temperature));
+    ThrowInvalidArgument("temperature",
+                         "must be between 0 and 2, not " + std::to_string(options.temperature));
   }
   if (!(options.top_p > 0.0 && options.top_p <= 1.0)) {
-    ThrowInvalidArgument("top_p", "must be above 0 and at most 1, not " +
-                                      std::to_string(options.top_p));
+    ThrowInvalidArgument("top_p",
+                         "must be above 0 and at most 1, not " + std::to_string(options.top_p));
   }
 }
 
@@ -111,8 +111,8 @@ SampledToken Sampler::Sample(const at::Tensor& logits) {
   }
   const std::vector<Candidate> candidates = TopK(logits, options_.top_k);
   const std::vector<double> weights = Softmax(candidates, options_.temperature);
-  const size_t nucleus = options_.top_p < 1.0 ? NucleusSize(weights, options_.top_p)
-                                              : weights.size();
+  const size_t nucleus =
+      options_.top_p < 1.0 ? NucleusSize(weights, options_.top_p) : weights.size();
   const Candidate& drawn = candidates[Draw(std::span(weights).first(nucleus), random_)];
   return {drawn.id, drawn.logit - lse};
 }

@@ -16,8 +16,8 @@ class StopMatcher {
  public:
   explicit StopMatcher(std::vector<std::string> stop_strings);
 
-  /// `text` is whole UTF-8 characters. Returns what is now safe to show, again whole characters. After a match it ends before the first stop string, and
-  /// later calls give nothing.
+  /// `text` is whole UTF-8 characters. Returns what is now safe to show, again whole characters.
+  /// After a match it ends before the first stop string, and later calls give nothing.
   std::string Push(std::string_view text);
 
   /// What is still held back when the answer ends otherwise; nothing after a match.

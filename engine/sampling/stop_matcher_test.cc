@@ -71,9 +71,10 @@ TEST(StopMatcherTest, KeepsCharactersWhole) {
 }
 
 TEST(StopMatcherTest, RefusesEmptyLongManyAndMalformedStopStrings) {
-  for (const std::vector<std::string>& bad :
-       {std::vector<std::string>{""}, {std::string(257, 'a')}, {"\xC3"},
-        std::vector<std::string>(17, "x")}) {
+  for (const std::vector<std::string>& bad : {std::vector<std::string>{""},
+                                              {std::string(257, 'a')},
+                                              {"\xC3"},
+                                              std::vector<std::string>(17, "x")}) {
     try {
       ValidateStopStrings(bad);
       ADD_FAILURE() << "accepted";

@@ -1,0 +1,121 @@
+#include "engine/decode_step.h"
+
+#include <ATen/ATen.h>
+#include <c10/core/InferenceMode.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "engine/testing.h"
+
+namespace docmem::engine {
+namespace {
+
+using testing::GoldenAdapter;
+using testing::Ingest;
+using testing::TinyEngine;
+
+class BatchPlannerTest : public ::testing::Test {
+ protected:
+  void Add(const std::shared_ptr<const Cache>& cache,
+           const std::shared_ptr<const Adapter>& adapter = nullptr, size_t prompt_tokens = 3) {
+    const c10::InferenceMode inference;
+    sequences_.push_back(std::make_unique<Sequence>(
+        sequences_.size() + 1,
+        SequenceRequest{.cache = cache,
+                        .adapter = adapter,
+                        .prompt_ids = std::vector<int32_t>(prompt_tokens, 7),
+                        .max_tokens = 100},
+        *engine_));
+  }
+
+  // The ids of the planned sequences, each as often as it has rows.
+  std::vector<SequenceId> Rows(BatchPlanner& planner) {
+    std::vector<SequenceId> ids;
+    for (const BatchSlice& slice : planner.Plan(sequences_)) {
+      EXPECT_EQ(slice.first_row, static_cast<int64_t>(ids.size()));
+      ids.insert(ids.end(), static_cast<size_t>(slice.rows), slice.sequence->id());
+    }
+    return ids;
+  }
+
+  void Step(BatchPlanner& planner) {
+    const c10::InferenceMode inference;
+    const auto slices = planner.Plan(sequences_);
+    const auto logits = RunBatch(engine_->transformer(), slices);
+    for (size_t i = 0; i < slices.size(); ++i) {
+      const at::Tensor always_nine = (at::arange(600) == 9).to(at::kFloat).expand_as(logits[i]);
+      slices[i].sequence->Advance(slices[i].rows, always_nine);
+    }
+  }
+
+  std::shared_ptr<const Cache> CacheOf(const std::string& document) const {
+    return Ingest(*engine_, engine_->EncodeContext("", document, 0), {});
+  }
+
+  const std::shared_ptr<const Engine> engine_ = TinyEngine("tiny-llama");
+  const std::shared_ptr<const Cache> first_ = CacheOf("One document.");
+  const std::shared_ptr<const Cache> second_ = CacheOf("Another document.");
+  const std::shared_ptr<const Adapter> adapter_ = GoldenAdapter(*engine_, "query-value");
+  std::vector<std::unique_ptr<Sequence>> sequences_;
+};
+
+TEST_F(BatchPlannerTest, NothingRunsWithoutSequences) {
+  BatchPlanner planner(8);
+  EXPECT_TRUE(planner.Plan(sequences_).empty());
+}
+
+TEST_F(BatchPlannerTest, SequencesOnOneCacheAndAdapterLieSideBySide) {
+  for (int i = 0; i < 2; ++i) {
+    Add(first_, nullptr, 1);
+    Add(second_, nullptr, 1);
+    Add(first_, adapter_, 1);
+  }
+  BatchPlanner planner(8);
+  EXPECT_EQ(Rows(planner), (std::vector<SequenceId>{1, 4, 3, 6, 2, 5}));
+}
+
+TEST_F(BatchPlannerTest, PromptsAreCutToTheRowsOfAStep) {
+  Add(first_);
+  Add(first_);
+  BatchPlanner planner(5);
+  EXPECT_EQ(Rows(planner), (std::vector<SequenceId>{1, 1, 1, 2, 2}));
+}
+
+TEST_F(BatchPlannerTest, TokensOfRunningAnswersComeBeforePrompts) {
+  Add(first_);
+  BatchPlanner planner(3);
+  Step(planner);
+  Add(second_);
+  EXPECT_EQ(Rows(planner), (std::vector<SequenceId>{1, 2, 2}));
+}
+
+TEST_F(BatchPlannerTest, WithMoreAnswersThanRowsAllHaveTheirTurn) {
+  for (int i = 0; i < 5; ++i) {
+    Add(first_, nullptr, 1);
+  }
+  BatchPlanner wide(8);
+  Step(wide);
+  BatchPlanner planner(2);
+  std::multiset<SequenceId> turns;
+  for (int step = 0; step < 5; ++step) {
+    const auto rows = Rows(planner);
+    turns.insert(rows.begin(), rows.end());
+  }
+  EXPECT_EQ(turns, (std::multiset<SequenceId>{1, 1, 2, 2, 3, 3, 4, 4, 5, 5}));
+}
+
+TEST_F(BatchPlannerTest, OnlyWantedRowsGetLogits) {
+  Add(first_, nullptr, 3);
+  Add(second_, nullptr, 6);
+  BatchPlanner planner(7);
+  const c10::InferenceMode inference;
+  const auto slices = planner.Plan(sequences_);
+  const auto logits = RunBatch(engine_->transformer(), slices);
+  ASSERT_EQ(logits.size(), 2U);
+  EXPECT_EQ(logits[0].sizes(), at::IntArrayRef({1, 600}));
+  EXPECT_EQ(logits[1].size(0), 0);
+}
+
+}  // namespace
+}  // namespace docmem::engine
