@@ -33,7 +33,7 @@ class Command {
   const std::string& summary() const { return summary_; }
   const std::string& description() const { return description_; }
   const std::vector<std::string>& usages() const { return usages_; }
-  const ArgumentList& arguments() const { return arguments_; }
+  const std::vector<Argument>& declared() const { return arguments_.all(); }
   const std::vector<std::unique_ptr<Command>>& commands() const { return commands_; }
 
  protected:

@@ -28,7 +28,7 @@ std::vector<std::string> Names(const Command& command) {
 }
 
 void AppendOptions(const Command& command, std::vector<std::string>* words) {
-  for (const Argument& argument : command.arguments().all()) {
+  for (const Argument& argument : command.declared()) {
     if (argument.kind != Argument::Kind::kPositional) words->push_back(argument.name);
   }
 }
@@ -48,7 +48,7 @@ std::string WordsCase(const Command& root) {
 std::string ChoicesCase(const Command& root) {
   std::string out;
   Walk("docmem", root, [&](const std::string& path, const Command& command) {
-    for (const Argument& argument : command.arguments().all()) {
+    for (const Argument& argument : command.declared()) {
       if (argument.kind != Argument::Kind::kOption || argument.value.choices.empty()) continue;
       const std::string pattern = &command == &root
                                       ? absl::StrCat("*\" ", argument.name, "\"")
@@ -138,7 +138,7 @@ std::string FishCompletion(const Command& root) {
       absl::StrAppend(&out, "complete -c docmem -f", FishCondition(path, names), " -a ",
                       child->name(), " -d ", FishQuote(child->summary()), "\n");
     }
-    for (const Argument& argument : command.arguments().all()) {
+    for (const Argument& argument : command.declared()) {
       if (argument.kind == Argument::Kind::kPositional) continue;
       out += FishOption(FishCondition(path, {}), argument);
     }

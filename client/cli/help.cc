@@ -65,7 +65,7 @@ std::string TwoColumns(const std::string& title, const Rows& rows) {
 std::string HelpText(const Argument& argument) {
   std::string text = argument.help;
   if (!argument.value.choices.empty()) {
-    absl::StrAppend(&text, ": ", absl::StrJoin(argument.value.choices, ", "));
+    absl::StrAppend(&text, "; one of ", absl::StrJoin(argument.value.choices, ", "));
   }
   if (argument.value.repeated && argument.kind == Argument::Kind::kOption) {
     absl::StrAppend(&text, "; can be repeated");
@@ -75,7 +75,7 @@ std::string HelpText(const Argument& argument) {
 
 Rows RowsOf(const Command& command, bool positional) {
   Rows rows;
-  for (const Argument& argument : command.arguments().all()) {
+  for (const Argument& argument : command.declared()) {
     if ((argument.kind == Argument::Kind::kPositional) != positional) continue;
     const bool has_value = argument.kind == Argument::Kind::kOption;
     rows.emplace_back(
@@ -89,7 +89,7 @@ std::string DefaultUsage(const Command& command) {
   if (!command.commands().empty()) return "COMMAND [options]";
   std::string usage;
   bool options = false;
-  for (const Argument& argument : command.arguments().all()) {
+  for (const Argument& argument : command.declared()) {
     if (argument.kind != Argument::Kind::kPositional) {
       options = true;
       continue;

@@ -48,7 +48,7 @@ void Declare(Command* command, CLI::App* app, Apps* apps) {
   (*apps)[app] = command;
   app->fallthrough();
   app->require_subcommand(0, 1);
-  for (const Argument& argument : command->arguments().all()) DeclareArgument(argument, app);
+  for (const Argument& argument : command->declared()) DeclareArgument(argument, app);
   for (const auto& child : command->commands()) {
     Declare(child.get(), app->add_subcommand(child->name()), apps);
   }
@@ -69,10 +69,10 @@ absl::Status WithHelp(const std::string& message, const std::vector<Command*>& p
 }
 
 absl::Status NeedsCommand(const std::vector<Command*>& path) {
+  if (path.size() == 1) return WithHelp("a command is missing", path);
   std::vector<std::string> names;
   for (const auto& child : path.back()->commands()) names.push_back(child->name());
-  return WithHelp(
-      absl::StrCat(PathName(path), " needs a command (", absl::StrJoin(names, ", "), ")"), path);
+  return WithHelp(absl::StrCat("a command is missing: ", absl::StrJoin(names, ", ")), path);
 }
 
 }  // namespace

@@ -120,7 +120,7 @@ Outcome RetryingChannel::TryOnce(const Call& call, absl::Time deadline, const st
   const std::string what =
       done.status.error_message().empty() ? "the stream ended early" : done.status.error_message();
   return {.status = absl::UnavailableError(
-              absl::StrCat("lost the connection to ", options_.address, ": ", what)),
+              absl::StrCat("no connection to ", options_.address, ": ", what)),
           .lost = true,
           .delivered = done.delivered};
 }
