@@ -2,6 +2,7 @@
 
 #include <sys/stat.h>
 
+#include <filesystem>
 #include <fstream>
 
 #include "adapter_store/adapter_store_fixture.h"
@@ -34,10 +35,16 @@ TEST_F(AdapterStoreTest, FolderIsForItsOwnerOnly) {
   TemporaryFolder parent;
   AdapterStoreOptions options;
   options.folder = parent.path() + "/new";
-  ASSERT_OK(AdapterStore::Open(std::move(options)));
+  const auto opened = AdapterStore::Open(std::move(options));
+  ASSERT_OK(opened);
+  ASSERT_OK(Ingest(**opened, Key("a"), "text", 1));
   struct stat info;
   ASSERT_EQ(stat((parent.path() + "/new").c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777, 0700u);
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(parent.path() + "/new")) {
+    ASSERT_EQ(stat(entry.path().c_str(), &info), 0);
+    EXPECT_EQ(info.st_mode & 0077, 0u) << entry.path();
+  }
 }
 
 TEST_F(AdapterStoreTest, DamagedInstanceFileIsNamed) {

@@ -254,7 +254,7 @@ TEST_P(CrashTest, EveryFailedTransactionLeavesAConsistentStore) {
 INSTANTIATE_TEST_SUITE_P(All, CrashTest, ::testing::ValuesIn(kOperations),
                          [](const auto& operation) { return operation.param.name; });
 
-TEST(FullDiskTest, DeletionUsesTheSpareFile) {
+TEST(SpareFileTest, DeletionUsesIt) {
   TemporaryFolder folder;
   FaultyStore faulty(folder.path());
   Prepare(*faulty.store);

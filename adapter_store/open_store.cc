@@ -177,6 +177,10 @@ absl::StatusOr<std::unique_ptr<AdapterStore>> AdapterStore::Open(AdapterStoreOpt
   STORE_ASSIGN_OR_RETURN(parts.artifacts, ArtifactFiles::Open(&files, options.budget_bytes));
   parts.registry = std::move(options.registry);
   if (parts.registry == nullptr) {
+    // SQLite would make it readable for others, as the process's mask allows.
+    if (absl::IsNotFound(files.Stat(kRegistryFile).status())) {
+      STORE_RETURN_IF_ERROR(files.Create(kRegistryFile).status());
+    }
     STORE_ASSIGN_OR_RETURN(parts.registry,
                            OpenSqliteRegistry(absl::StrCat(options.folder, "/", kRegistryFile)));
   }
