@@ -23,7 +23,7 @@ TEST(Janitor, CollectsGarbageAgainAndAgainUntilItIsDestroyed) {
   Timer timer;
   Executor executor({.threads = 1});
   Log log(LogLevel::kError);
-  const std::string orphan = folder + "/temporary/left-behind";
+  const std::string orphan = folder + "/temporary/0000000000001000.cache";
   {
     const Janitor janitor({store->get(), &timer, &executor, &log}, absl::Milliseconds(5));
     for (int round = 0; round < 2; ++round) {

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/formats/digest.h"
+
 namespace docmem::server {
 namespace {
 
@@ -37,12 +39,12 @@ void PublishDocument(store::AdapterStore& store, const std::string& id, bool pin
   static const std::string kBytes = "cache";
   store::DocumentPublication publication;
   publication.key = {"default", id};
-  publication.spec = {.text_sha256 = id, .text_bytes = 1, .pinned = pinned};
+  publication.spec = {.text_sha256 = engine::Sha256Hex(id), .text_bytes = 1, .pinned = pinned};
   const auto begun = store.BeginDocument(publication.key, publication.spec, 0);
   ASSERT_TRUE(begun.ok()) << begun.status();
   publication.row = begun->row;
   publication.caches.push_back(
-      {.spec = {.id = "c-" + id},
+      {.spec = {.id = engine::Sha256Hex(id)},
        .file = store::FileFromMemory("cache", std::as_bytes(std::span(kBytes)))});
   const auto published = store.PublishDocument(publication);
   ASSERT_TRUE(published.ok()) << published.status();
@@ -65,7 +67,9 @@ TEST(RestorePins, PinnedDocumentsAreLoadedAndWhatDoesNotFitIsNoFailure) {
   ASSERT_TRUE(pinned.ok()) << pinned.status();
   EXPECT_EQ(*pinned, 2U);
   EXPECT_THAT(residency.pinned, testing::UnorderedElementsAre("one", "three"));
-  EXPECT_THAT(residency.loaded, testing::UnorderedElementsAre("one/c-one", "three/c-three"));
+  EXPECT_THAT(residency.loaded,
+              testing::UnorderedElementsAre("one/" + engine::Sha256Hex("one"),
+                                            "three/" + engine::Sha256Hex("three")));
   store->reset();
   std::filesystem::remove_all(folder);
 }

@@ -138,7 +138,7 @@ TEST_F(AdapterServiceTest, ADownloadGivesTheFilesAndTheirDigest) {
   server_.PublishAdapter("d1", content.substr(0, 64));
   store::AdapterPublication publication;
   publication.document = {"default", "d1"};
-  publication.spec.hash = "big";
+  publication.spec.hash = engine::Sha256Hex(content);
   publication.files = {
       store::FileFromMemory("adapter_model.safetensors", std::as_bytes(std::span(content)))};
   publication.packed = store::FileFromMemory("packed", std::as_bytes(std::span(content)));

@@ -12,6 +12,7 @@
 #include <span>
 
 #include "absl/strings/str_cat.h"
+#include "engine/formats/digest.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
 
@@ -101,11 +102,12 @@ store::Document TestServer::Publish(const std::string& id,
                                     const std::vector<std::string>& cache_ids) {
   store::DocumentPublication publication;
   publication.key = {"default", id};
-  publication.spec = {.text_sha256 = "text of " + id, .text_bytes = 1};
+  publication.spec = {.text_sha256 = engine::Sha256Hex(id), .text_bytes = 1};
   publication.row = store->BeginDocument(publication.key, publication.spec, 0)->row;
   const std::string bytes = "rows";
   for (const std::string& cache_id : cache_ids) {
-    publication.caches.push_back({.spec = {.id = cache_id}, .file = FileOf("cache", bytes)});
+    publication.caches.push_back(
+        {.spec = {.id = engine::Sha256Hex(cache_id)}, .file = FileOf("cache", bytes)});
   }
   return *store->PublishDocument(publication);
 }
@@ -113,7 +115,7 @@ store::Document TestServer::Publish(const std::string& id,
 store::Adapter TestServer::PublishAdapter(const std::string& id, const std::string& content) {
   store::AdapterPublication publication;
   publication.document = {"default", id};
-  publication.spec.hash = content;
+  publication.spec.hash = engine::Sha256Hex(content);
   publication.spec.scope = "FROM_BRIDGE";
   publication.spec.description = R"([{"name": "q_proj", "rank": 8, "scale": 2.0}])";
   publication.files = {FileOf("adapter_config.json", content)};
@@ -145,7 +147,8 @@ grpc::Status CallWithEmptyMessage(const std::shared_ptr<grpc::Channel>& channel,
   grpc::Status status;
   call->StartCall(nullptr);
   wait();
-  call->WriteLast(grpc::ByteBuffer(), {}, nullptr);
+  const grpc::Slice nothing;
+  call->WriteLast(grpc::ByteBuffer(&nothing, 1), {}, nullptr);
   wait();
   grpc::ByteBuffer response;
   do {

@@ -48,9 +48,10 @@ class TestServer {
   ~TestServer();
 
   void Serve();
-  /// A ready document of the collection `default` with one cache per name.
+  /// A ready document of the collection `default` with one cache per name; its id is the
+  /// name's SHA-256.
   store::Document Publish(const std::string& id, const std::vector<std::string>& cache_ids);
-  /// Version 1 and up of a document's adapters, current; its hash is `content`.
+  /// Version 1 and up of a document's adapters, current.
   store::Adapter PublishAdapter(const std::string& id, const std::string& content);
 
   std::shared_ptr<grpc::Channel> channel;
