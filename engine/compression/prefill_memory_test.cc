@@ -71,9 +71,9 @@ CountingAllocator PrefillMemory::counting_;
 
 TEST_P(PrefillMemory, StaysWithinTheBoundAboveWeightsAndKeptRows) {
   const auto& [name, dtype] = GetParam();
-  const Transformer model = testing::LoadModel(
-      testing::Reference(std::string("models/") + name), dtype);
-  const int64_t context = 8'000;
+  const Transformer model =
+      testing::LoadModel(testing::Reference(std::string("models/") + name), dtype);
+  const int64_t context = 12'000;
   const int64_t element = static_cast<int64_t>(c10::elementSize(dtype));
   const ModelConfig& config = model.config();
   const int64_t layer_kv = 2 * context * config.kv_heads * config.head_dim * element;
@@ -91,9 +91,10 @@ TEST_P(PrefillMemory, StaysWithinTheBoundAboveWeightsAndKeptRows) {
     while (!prefill.Step()) {
     }
     const int64_t above = peak_bytes - before - KeptBytes(prefill.TakeResults());
-    std::printf("[ memory   ] %s S = %ld, first ratio %u of %zu: %.1f MB above kept rows, bound %.1f MB\n",
-                name, static_cast<long>(context), ratios[0], ratios.size(),
-                static_cast<double>(above) / 1e6, bound / 1e6);
+    std::printf(
+        "[ memory   ] %s S = %ld, first ratio %u of %zu: %.1f MB above kept rows, bound %.1f MB\n",
+        name, static_cast<long>(context), ratios[0], ratios.size(),
+        static_cast<double>(above) / 1e6, bound / 1e6);
     EXPECT_LE(static_cast<double>(above), bound);
     EXPECT_GT(above, layer_kv) << "the allocator didn't count";
   }

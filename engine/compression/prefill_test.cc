@@ -17,8 +17,8 @@
 namespace docmem::engine {
 namespace {
 
-using ::testing::HasSubstr;
 using testing::ErrorOf;
+using ::testing::HasSubstr;
 using testing::LoadModel;
 using testing::MaxDifference;
 using testing::RandomLora;
@@ -49,8 +49,8 @@ std::vector<LayerRows> PlainKv(const Transformer& model, const std::vector<int64
   for (int64_t layer = 0; layer < model.config().layers; ++layer) {
     const Qkv qkv = model.Project(layer, hidden, adapters);
     layers.push_back({model.Rotate(qkv.k, positions).transpose(0, 1), qkv.v.transpose(0, 1)});
-    const AttentionPart part = AttendCausal(model.Rotate(qkv.q, positions), layers.back().keys,
-                                            layers.back().values, 0);
+    const AttentionPart part =
+        AttendCausal(model.Rotate(qkv.q, positions), layers.back().keys, layers.back().values, 0);
     hidden = model.Finish(layer, hidden, part.out, adapters);
   }
   return layers;
@@ -102,8 +102,7 @@ TEST_F(PrefillTest, Ratio0KeepsTheWholePlainCache) {
   const KeptRows rows = One(options);
   EXPECT_EQ(rows.positions.numel(), 4 * 200);
   EXPECT_EQ(rows.positions.scalar_type(), at::kInt);
-  EXPECT_TRUE(at::equal(rows.positions.view({4, 200}),
-                        at::arange(200, at::kInt).expand({4, 200})));
+  EXPECT_TRUE(at::equal(rows.positions.view({4, 200}), at::arange(200, at::kInt).expand({4, 200})));
   ExpectRowsOf(rows, PlainKv(model_, options.context_ids, nullptr));
 }
 
@@ -233,8 +232,7 @@ TEST_F(PrefillTest, Bf16CachesAreBf16AndScoredInFp32) {
   EXPECT_EQ(rows.keys.scalar_type(), at::kBFloat16);
   const at::Tensor exact = One(Options(300, 5, {500'000})).positions;
   const int64_t n = KeptTokens(300, 5, 500'000);
-  const at::Tensor shared =
-      (rows.positions.view({4, n, 1}) == exact.view({4, 1, n})).any(-1).sum();
+  const at::Tensor shared = (rows.positions.view({4, n, 1}) == exact.view({4, 1, n})).any(-1).sum();
   EXPECT_GE(shared.item<int64_t>(), 4 * n * 9 / 10);
 }
 

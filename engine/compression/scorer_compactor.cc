@@ -119,8 +119,7 @@ CompactorScorer::CompactorScorer(const ModelConfig& model, const Protection& pro
 
 void CompactorScorer::Add(const ScorerRows& rows) {
   const int64_t begin = std::max(rows.first_row, first_scored_);
-  const int64_t end =
-      std::min(rows.first_row + rows.queries.size(0), first_scored_ + scored_);
+  const int64_t end = std::min(rows.first_row + rows.queries.size(0), first_scored_ + scored_);
   if (begin >= end) return;
   pre_rope_keys_.narrow(1, begin - first_scored_, end - begin)
       .copy_(rows.pre_rope_keys.narrow(0, begin - rows.first_row, end - begin).transpose(0, 1));
@@ -143,16 +142,14 @@ void CompactorScorer::ScoreChunk(const ScorerRows& rows) {
   const int64_t position = first_scored_ + scored_rows_;
   const at::Tensor keys = rows.keys.narrow(1, position, chunk_rows_).to(at::kFloat);
   const at::Tensor values = rows.values.narrow(1, position, chunk_rows_).to(at::kFloat);
-  const at::Tensor by_head =
-      CompactorChunkAttention(queries_.narrow(0, 0, chunk_rows_), keys);
+  const at::Tensor by_head = CompactorChunkAttention(queries_.narrow(0, 0, chunk_rows_), keys);
   const at::Tensor by_group = by_head.view({keys.size(0), -1, chunk_rows_}).mean(1);
   attention_.narrow(1, scored_rows_, chunk_rows_).copy_(by_group * values.norm(2, -1));
   scored_rows_ += chunk_rows_;
   chunk_rows_ = 0;
 }
 
-std::vector<at::Tensor> CompactorScorer::Finish(int64_t layer,
-                                                const std::vector<double>& blends) {
+std::vector<at::Tensor> CompactorScorer::Finish(int64_t layer, const std::vector<double>& blends) {
   const SketchShape shape = {pre_rope_keys_.size(0), pre_rope_keys_.size(2),
                              kCompactorSketchColumns};
   const at::Tensor sketch = sketch_(layer, shape).to(attention_.device());

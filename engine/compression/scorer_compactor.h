@@ -24,7 +24,8 @@ at::Tensor CompactorLeverage(const at::Tensor& pre_rope_keys, const at::Tensor& 
 
 /// Softmax mass that each key of one chunk gets from all queries of the chunk, without 1/√D and
 /// without causality. queries [c, H, D], keys [G, c, D], c ≤ 256, fp32 → [H, c]. A shorter chunk
-/// counts as padded to 256: padded keys (score −1e-9) take mass, padded queries spread theirs evenly.
+/// counts as padded to 256: padded keys (score −1e-9) take mass, padded queries spread theirs
+/// evenly.
 at::Tensor CompactorChunkAttention(const at::Tensor& queries, const at::Tensor& keys);
 
 /// Average over three neighbours, zeros beyond both ends: [G, M] → [G, M].
@@ -33,8 +34,8 @@ at::Tensor CompactorPool(const at::Tensor& scores);
 /// (x − mean) / max(std, 1e-6) over all elements, unbiased; one element has the floor as its std.
 at::Tensor ZScore(const at::Tensor& x);
 
-/// Profile `compactor`: blend · z(leverage) + z(attention · ‖v‖, pooled). Holds the layer's pre-RoPE
-/// keys in the compute dtype, the queries of one chunk and one number per key.
+/// Profile `compactor`: blend · z(leverage) + z(attention · ‖v‖, pooled). Holds the layer's
+/// pre-RoPE keys in the compute dtype, the queries of one chunk and one number per key.
 class CompactorScorer : public Scorer {
  public:
   CompactorScorer(const ModelConfig& model, const Protection& protection,
@@ -48,13 +49,13 @@ class CompactorScorer : public Scorer {
   void ScoreChunk(const ScorerRows& rows);
 
   int64_t first_scored_ = 0;
-  int64_t scored_ = 0;        // M
+  int64_t scored_ = 0;  // M
   SketchSource sketch_;
   at::Tensor pre_rope_keys_;  // [G, M, D]
   at::Tensor attention_;      // [G, M] fp32
   at::Tensor queries_;        // [256, H, D] fp32, the first `chunk_rows_` are filled
   int64_t chunk_rows_ = 0;
-  int64_t scored_rows_ = 0;   // rows of the middle in finished chunks
+  int64_t scored_rows_ = 0;  // rows of the middle in finished chunks
 };
 
 }  // namespace docmem::engine

@@ -13,15 +13,13 @@
 namespace docmem::engine {
 namespace {
 
-using ::testing::HasSubstr;
 using testing::ErrorOf;
+using ::testing::HasSubstr;
 using testing::MaxDifference;
 
 constexpr int64_t kContext = 600, kHead = 5, kHeads = 4, kGroups = 2, kDim = 64;
 
-ModelConfig Config() {
-  return {.query_heads = kHeads, .kv_heads = kGroups, .head_dim = kDim};
-}
+ModelConfig Config() { return {.query_heads = kHeads, .kv_heads = kGroups, .head_dim = kDim}; }
 
 struct Layer {
   at::Tensor queries = at::randn({kContext, kHeads, kDim}) * 0.3;
@@ -31,8 +29,7 @@ struct Layer {
 };
 
 std::unique_ptr<Scorer> Make(uint64_t seed = 0) {
-  return MakeScorer(Config(),
-                    {.context_tokens = kContext, .head_tokens = kHead, .seed = seed});
+  return MakeScorer(Config(), {.context_tokens = kContext, .head_tokens = kHead, .seed = seed});
 }
 
 // Gives the layer to the scorer in pieces of `rows` rows.
@@ -73,8 +70,7 @@ TEST_F(CompactorScorerTest, LayersDontInfluenceEachOther) {
 }
 
 TEST_F(CompactorScorerTest, BlendWeighsTheLeverage) {
-  const std::vector<at::Tensor> scores =
-      Score(Make().get(), layer_, kContext, {0.0, 1.0, 0.25});
+  const std::vector<at::Tensor> scores = Score(Make().get(), layer_, kContext, {0.0, 1.0, 0.25});
   const at::Tensor leverage = scores[1] - scores[0];
   EXPECT_NEAR(leverage.mean().item<double>(), 0.0, 1e-4);
   EXPECT_NEAR(leverage.std().item<double>(), 1.0, 1e-4);
@@ -89,10 +85,11 @@ TEST_F(CompactorScorerTest, SeedChangesTheLeverageOnly) {
 }
 
 TEST_F(CompactorScorerTest, NumbersThatArentFiniteNameTheLayer) {
-  for (const double bad : {std::numeric_limits<double>::quiet_NaN(),
-                           std::numeric_limits<double>::infinity()}) {
+  for (const double bad :
+       {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
     Layer keys = layer_, values = layer_;
-    keys.pre_rope_keys = layer_.pre_rope_keys.clone().index_fill_(0, at::tensor({50}, at::kLong), bad);
+    keys.pre_rope_keys =
+        layer_.pre_rope_keys.clone().index_fill_(0, at::tensor({50}, at::kLong), bad);
     values.values = layer_.values.clone().index_fill_(1, at::tensor({50}, at::kLong), bad);
     for (const Layer& layer : {keys, values}) {
       const auto error = ErrorOf([&] { Score(Make().get(), layer, kContext, {0.5}); });
@@ -111,7 +108,8 @@ TEST_F(CompactorScorerTest, EqualKeysGetJitterAndEqualScores) {
 }
 
 TEST_F(CompactorScorerTest, JitterGrowsUntilAHugeSingularGramFactorises) {
-  // Rank 1 and so large that 1e-2 is lost in rounding; a regular head beside it gets the same jitter.
+  // Rank 1 and so large that 1e-2 is lost in rounding; a regular head beside it gets the same
+  // jitter.
   at::Tensor keys = at::randn({2, 200, kDim});
   keys[0] = at::arange(200, at::kFloat).unsqueeze(1) * at::randn({1, kDim}) * 0.3;
   const at::Tensor leverage = CompactorLeverage(keys, PhiloxSketch(0)(0, {2, kDim, 48}), 0);
@@ -120,8 +118,8 @@ TEST_F(CompactorScorerTest, JitterGrowsUntilAHugeSingularGramFactorises) {
 }
 
 TEST_F(CompactorScorerTest, GramThatNoJitterHelpsNamesTheLayer) {
-  const at::Tensor keys = at::arange(200, at::kFloat).view({1, 200, 1}) *
-                          at::randn({1, 1, kDim}) * 1e6;
+  const at::Tensor keys =
+      at::arange(200, at::kFloat).view({1, 200, 1}) * at::randn({1, 1, kDim}) * 1e6;
   const auto error =
       ErrorOf([&] { CompactorLeverage(keys, PhiloxSketch(0)(0, {1, kDim, 48}), 12); });
   ASSERT_TRUE(error.has_value());
@@ -167,8 +165,8 @@ TEST_F(CompactorScorerTest, ZScoreHasAFloorForItsDeviation) {
 }
 
 TEST(Scorer, ProfilesThatArentThereAreRefusedByName) {
-  for (const Profile profile : {Profile::kKnorm, Profile::kRandom, Profile::kStreaming,
-                                Profile::kCompactorVllm}) {
+  for (const Profile profile :
+       {Profile::kKnorm, Profile::kRandom, Profile::kStreaming, Profile::kCompactorVllm}) {
     const auto error = ErrorOf([&] { ProtectionOf(profile, 100, 5); });
     ASSERT_TRUE(error.has_value());
     EXPECT_EQ(error->kind(), ErrorKind::kUnimplemented);

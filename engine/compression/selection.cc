@@ -31,7 +31,8 @@ at::Tensor SelectKept(const Protection& protection, const at::Tensor& scores, in
   at::Tensor kept = positions.unsqueeze(0).expand({kv_heads, fixed});
   if (n > fixed) {
     const at::Tensor best = scores.argsort(/*stable=*/true, /*dim=*/-1, /*descending=*/true);
-    kept = at::cat({kept.to(scores.device()), best.narrow(1, 0, n - fixed) + protection.first_scored}, 1);
+    kept = at::cat(
+        {kept.to(scores.device()), best.narrow(1, 0, n - fixed) + protection.first_scored}, 1);
   }
   return std::get<0>(kept.sort(/*dim=*/-1));
 }

@@ -22,10 +22,10 @@ struct Protection {
 Protection Protect(int64_t context_tokens, int64_t head_tokens, int64_t first_tokens,
                    int64_t last_tokens);
 
-/// Positions that are kept, [G, n] int64, ascending in every KV head: the first `n` of the protected
-/// ones, then those with the best scores, of equal scores the lower position. scores [G, M] fp32,
-/// finite; not looked at (and may be undefined) while n ≤ the number of protected positions.
-/// `kv_heads` is G.
+/// Positions that are kept, [G, n] int64, ascending in every KV head: the first `n` of the
+/// protected ones, then those with the best scores, of equal scores the lower position. scores [G,
+/// M] fp32, finite; not looked at (and may be undefined) while n ≤ the number of protected
+/// positions. `kv_heads` is G.
 at::Tensor SelectKept(const Protection& protection, const at::Tensor& scores, int64_t kv_heads,
                       int64_t n);
 

@@ -51,8 +51,8 @@ TEST(SelectKept, GivesUpProtectedTokensFromTheEndOfTheirOrder) {
 }
 
 TEST(SelectKept, TakesTheBestOfEveryHeadAndSortsByPosition) {
-  const Protection protection = Protect(9, 1, 2, 1);  // middle: 2 … 7
-  const at::Tensor scores = at::tensor({0.1F, 0.9F, 0.3F, 0.2F, 0.8F, 0.0F,   //
+  const Protection protection = Protect(9, 1, 2, 1);                         // middle: 2 … 7
+  const at::Tensor scores = at::tensor({0.1F, 0.9F, 0.3F, 0.2F, 0.8F, 0.0F,  //
                                         5.0F, -1.0F, -2.0F, -3.0F, -4.0F, 6.0F})
                                 .view({2, 6});
   const at::Tensor kept = SelectKept(protection, scores, 2, 5);

@@ -52,8 +52,8 @@ TEST(PhiloxSketch, HasTheNumbersOfItsDefinition) {
   for (const uint64_t seed : {uint64_t{0}, uint64_t{7}, (uint64_t{5} << 40) + 3}) {
     const at::Tensor& expected = golden.at("seed." + std::to_string(seed));
     for (int64_t layer = 0; layer < expected.size(0); ++layer) {
-      const at::Tensor ours = PhiloxSketch(seed)(
-          layer, {expected.size(1), expected.size(2), expected.size(3)});
+      const at::Tensor ours =
+          PhiloxSketch(seed)(layer, {expected.size(1), expected.size(2), expected.size(3)});
       EXPECT_LE(testing::MaxDifference(ours, expected[layer]), 1e-6) << seed;
     }
   }

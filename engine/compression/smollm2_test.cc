@@ -1,5 +1,5 @@
-// SmolLM2-135M-Instruct against transformers and kvpress in fp32; skipped where the model hasn't been
-// made (scripts/make_smollm2.py).
+// SmolLM2-135M-Instruct against transformers and kvpress in fp32; skipped where the model hasn't
+// been made (scripts/make_smollm2.py).
 #include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>
 #include <gtest/gtest.h>
@@ -77,7 +77,8 @@ TEST_F(SmolLm2Test, KeptTokensAreThoseOfKvpress) {
       const int64_t layer = strangers[i][0].item<int64_t>(), head = strangers[i][1].item<int64_t>();
       const int64_t position = set[layer][head][strangers[i][2]].item<int64_t>();
       ++different;
-      EXPECT_TRUE(near.contains({layer, head, position})) << layer << " " << head << " " << position;
+      EXPECT_TRUE(near.contains({layer, head, position}))
+          << layer << " " << head << " " << position;
     }
   }
   std::printf("[ agreement] SmolLM2 kept sets: %ld positions differ of %ld\n",

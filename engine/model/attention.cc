@@ -48,9 +48,8 @@ AttentionPart AttendSquare(const at::Tensor& q, const at::Tensor& keys, const at
   const int64_t rows = q.size(0), heads = q.size(1), dim = q.size(2), groups = keys.size(0);
   const int64_t repeat = heads / groups;
   const at::Tensor queries = q.reshape({rows, groups, repeat, dim}).permute({2, 1, 0, 3});
-  const auto [out, lse] =
-      Fused(queries, keys.unsqueeze(0).expand({repeat, -1, -1, -1}),
-            values.unsqueeze(0).expand({repeat, -1, -1, -1}), /*causal=*/true);
+  const auto [out, lse] = Fused(queries, keys.unsqueeze(0).expand({repeat, -1, -1, -1}),
+                                values.unsqueeze(0).expand({repeat, -1, -1, -1}), /*causal=*/true);
   return {out.permute({2, 1, 0, 3}).reshape({rows, heads, dim}),
           lse.permute({2, 1, 0}).reshape({rows, heads})};
 }
@@ -64,8 +63,7 @@ AttentionPart AttendAll(const at::Tensor& q, const at::Tensor& keys, const at::T
   const at::Tensor queries = q.reshape({rows, groups, repeat, dim})
                                  .permute({1, 2, 0, 3})
                                  .reshape({1, groups, repeat * rows, dim});
-  const auto [out, lse] =
-      Fused(queries, keys.unsqueeze(0), values.unsqueeze(0), /*causal=*/false);
+  const auto [out, lse] = Fused(queries, keys.unsqueeze(0), values.unsqueeze(0), /*causal=*/false);
   return {out.reshape({groups, repeat, rows, dim}).permute({2, 0, 1, 3}).reshape(q.sizes()),
           lse.reshape({groups, repeat, rows}).permute({2, 0, 1}).reshape({rows, heads})};
 }

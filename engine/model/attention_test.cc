@@ -117,10 +117,9 @@ TEST_P(AttentionToFewKeys, AllRowsSeeAllKeys) {
   ExpectEqual(AttendAll(in_.q, in_.keys, in_.values), Expected(in_, -1));
 }
 
-INSTANTIATE_TEST_SUITE_P(Shapes, AttentionToFewKeys,
-                         ::testing::Combine(::testing::Values(Case{1, 4, 2, 1, 64},
-                                                              Case{5, 4, 1, 3, 64}),
-                                            kDtypes));
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, AttentionToFewKeys,
+    ::testing::Combine(::testing::Values(Case{1, 4, 2, 1, 64}, Case{5, 4, 1, 3, 64}), kDtypes));
 
 TEST(AttentionParts, PartsWithDistantScoresJoinWithoutOverflow) {
   const c10::InferenceMode inference;

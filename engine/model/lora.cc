@@ -4,13 +4,20 @@ namespace docmem::engine {
 
 std::string_view ModuleName(Module module) {
   switch (module) {
-    case Module::kQ: return "q_proj";
-    case Module::kK: return "k_proj";
-    case Module::kV: return "v_proj";
-    case Module::kO: return "o_proj";
-    case Module::kGate: return "gate_proj";
-    case Module::kUp: return "up_proj";
-    case Module::kDown: return "down_proj";
+    case Module::kQ:
+      return "q_proj";
+    case Module::kK:
+      return "k_proj";
+    case Module::kV:
+      return "v_proj";
+    case Module::kO:
+      return "o_proj";
+    case Module::kGate:
+      return "gate_proj";
+    case Module::kUp:
+      return "up_proj";
+    case Module::kDown:
+      return "down_proj";
   }
   return "";
 }
@@ -19,13 +26,18 @@ LinearShape ShapeOf(Module module, const ModelConfig& config) {
   const int64_t query = config.query_heads * config.head_dim;
   const int64_t kv = config.kv_heads * config.head_dim;
   switch (module) {
-    case Module::kQ: return {query, config.hidden_size};
+    case Module::kQ:
+      return {query, config.hidden_size};
     case Module::kK:
-    case Module::kV: return {kv, config.hidden_size};
-    case Module::kO: return {config.hidden_size, query};
+    case Module::kV:
+      return {kv, config.hidden_size};
+    case Module::kO:
+      return {config.hidden_size, query};
     case Module::kGate:
-    case Module::kUp: return {config.intermediate_size, config.hidden_size};
-    case Module::kDown: return {config.hidden_size, config.intermediate_size};
+    case Module::kUp:
+      return {config.intermediate_size, config.hidden_size};
+    case Module::kDown:
+      return {config.hidden_size, config.intermediate_size};
   }
   return {};
 }

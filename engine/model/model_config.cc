@@ -24,8 +24,7 @@ Family ParseFamily(const JsonFields& config) {
     ThrowUnimplemented(config.Path("model_type"), "\"" + type + "\" isn't one of llama, qwen3");
   }
   const Family family = type == "llama" ? Family::kLlama : Family::kQwen3;
-  const std::string expected =
-      family == Family::kLlama ? "LlamaForCausalLM" : "Qwen3ForCausalLM";
+  const std::string expected = family == Family::kLlama ? "LlamaForCausalLM" : "Qwen3ForCausalLM";
   for (const std::string& name :
        config.OptionalStrings("architectures").value_or(std::vector<std::string>{})) {
     if (name != expected) {
@@ -113,10 +112,14 @@ std::vector<int32_t> ParseEosIds(const JsonFields& config, std::string_view gene
 
 std::string_view RopeTypeName(RopeType type) {
   switch (type) {
-    case RopeType::kDefault: return "default";
-    case RopeType::kLinear: return "linear";
-    case RopeType::kLlama3: return "llama3";
-    case RopeType::kYarn: return "yarn";
+    case RopeType::kDefault:
+      return "default";
+    case RopeType::kLinear:
+      return "linear";
+    case RopeType::kLlama3:
+      return "llama3";
+    case RopeType::kYarn:
+      return "yarn";
   }
   return "";
 }

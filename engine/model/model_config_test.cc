@@ -14,8 +14,8 @@ namespace docmem::engine {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using testing::ErrorOf;
+using ::testing::HasSubstr;
 using testing::Reference;
 
 Json Llama() {
@@ -154,8 +154,8 @@ INSTANTIATE_TEST_SUITE_P(
                 "rope_scaling.rope_type"},
         Refusal{"linear without a factor", Change(R"({"rope_scaling": {"type": "linear"}})"),
                 kInvalid, "rope_scaling.factor"},
-        Refusal{"factor 0", Change(R"({"rope_scaling": {"type": "linear", "factor": 0}})"), kInvalid,
-                "rope_scaling.factor"},
+        Refusal{"factor 0", Change(R"({"rope_scaling": {"type": "linear", "factor": 0}})"),
+                kInvalid, "rope_scaling.factor"},
         Refusal{"llama3 bounds",
                 Change(R"({"rope_scaling": {"type": "llama3", "factor": 8, "low_freq_factor": 4,
                            "high_freq_factor": 4}})"),

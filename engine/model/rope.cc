@@ -50,8 +50,7 @@ at::Tensor YarnFrequencies(const RopeConfig& rope, int64_t head_dim) {
   const at::Tensor wavelengths = Wavelengths(rope.theta, head_dim);
   const at::Tensor extrapolated = 1.0 / wavelengths;
   const at::Tensor interpolated = 1.0 / (rope.factor * wavelengths);
-  const at::Tensor ramp =
-      ((at::arange(head_dim / 2, at::kFloat) - low) / (high - low)).clamp(0, 1);
+  const at::Tensor ramp = ((at::arange(head_dim / 2, at::kFloat) - low) / (high - low)).clamp(0, 1);
   const at::Tensor keep = 1.0 - ramp;
   return interpolated * (1.0 - keep) + extrapolated * keep;
 }

@@ -13,13 +13,20 @@ namespace {
 constexpr int64_t kMaxPositions = int64_t{1} << 31;
 
 constexpr std::array<std::string_view, 14> kKnownKeys = {
-    "rope_theta",      "rope_type",
-    "type",            "factor",
-    "low_freq_factor", "high_freq_factor",
-    "beta_fast",       "beta_slow",
-    "mscale",          "mscale_all_dim",
-    "truncate",        "original_max_position_embeddings",
-    "attention_factor", "partial_rotary_factor",
+    "rope_theta",
+    "rope_type",
+    "type",
+    "factor",
+    "low_freq_factor",
+    "high_freq_factor",
+    "beta_fast",
+    "beta_slow",
+    "mscale",
+    "mscale_all_dim",
+    "truncate",
+    "original_max_position_embeddings",
+    "attention_factor",
+    "partial_rotary_factor",
 };
 
 double Positive(const JsonFields& fields, std::string_view key, double value) {
@@ -82,7 +89,8 @@ double YarnAttentionFactor(const JsonFields& fields, double factor) {
   const double mscale_all_dim = fields.OptionalNumber("mscale_all_dim").value_or(0.0);
   if (mscale != 0.0 && mscale_all_dim != 0.0) {
     const double all_dim = YarnScale(factor, mscale_all_dim);
-    return Positive(fields, "mscale", YarnScale(factor, mscale) / Positive(fields, "mscale_all_dim", all_dim));
+    return Positive(fields, "mscale",
+                    YarnScale(factor, mscale) / Positive(fields, "mscale_all_dim", all_dim));
   }
   return YarnScale(factor, 1.0);
 }

@@ -26,8 +26,7 @@ class RopeGolden : public ::testing::TestWithParam<int64_t> {
   void ForEachCase(Check check) const {
     const auto golden =
         LoadTensors(Reference("rope/rope" + std::to_string(dim()) + ".safetensors"));
-    const Json cases =
-        ParseJson(MappedFile::Open(Reference("rope/rope.json")).text(), "rope.json");
+    const Json cases = ParseJson(MappedFile::Open(Reference("rope/rope.json")).text(), "rope.json");
     ASSERT_EQ(cases.size(), 9U);
     for (const auto& [name, parameters] : cases.items()) {
       SCOPED_TRACE(name);

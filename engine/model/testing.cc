@@ -21,7 +21,7 @@ const std::vector<std::pair<DType, at::ScalarType>>& Types() {
   static const std::vector<std::pair<DType, at::ScalarType>> types = {
       {DType::kF32, at::kFloat}, {DType::kBF16, at::kBFloat16}, {DType::kF16, at::kHalf},
       {DType::kI64, at::kLong},  {DType::kI32, at::kInt},       {DType::kF64, at::kDouble},
-      {DType::kU8, at::kByte},   {DType::kI8, at::kChar},     {DType::kI16, at::kShort}};
+      {DType::kU8, at::kByte},   {DType::kI8, at::kChar},       {DType::kI16, at::kShort}};
   return types;
 }
 
@@ -113,8 +113,8 @@ void SaveTensors(const std::filesystem::path& file,
   for (const auto& [name, tensor] : tensors) {
     keep.push_back(tensor.contiguous());
     const std::byte* data = static_cast<const std::byte*>(keep.back().const_data_ptr());
-    sources.push_back({{name, TypeOf(tensor.scalar_type()), tensor.sizes().vec()},
-                       {data, keep.back().nbytes()}});
+    sources.push_back(
+        {{name, TypeOf(tensor.scalar_type()), tensor.sizes().vec()}, {data, keep.back().nbytes()}});
   }
   std::ofstream stream(file, std::ios::binary);
   WriteSafetensors(sources, {}, [&](std::span<const std::byte> bytes) {
@@ -144,8 +144,8 @@ at::Tensor CausalLogits(const Transformer& model, const at::Tensor& ids,
   for (int64_t layer = 0; layer < model.config().layers; ++layer) {
     const Qkv qkv = model.Project(layer, hidden, adapters);
     const at::Tensor keys = model.Rotate(qkv.k, positions).transpose(0, 1);
-    const AttentionPart part = AttendCausal(model.Rotate(qkv.q, positions), keys,
-                                            qkv.v.transpose(0, 1), /*offset=*/0);
+    const AttentionPart part =
+        AttendCausal(model.Rotate(qkv.q, positions), keys, qkv.v.transpose(0, 1), /*offset=*/0);
     hidden = model.Finish(layer, hidden, part.out, adapters);
   }
   return model.Logits(hidden);

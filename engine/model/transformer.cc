@@ -72,8 +72,7 @@ at::Tensor Transformer::Rotate(const at::Tensor& x, const at::Tensor& positions)
 at::Tensor Transformer::Finish(int64_t layer, const at::Tensor& hidden, const at::Tensor& attended,
                                std::span<const AdapterSpan> adapters) const {
   const LayerWeights& weights = weights_.layers[static_cast<size_t>(layer)];
-  const at::Tensor residual =
-      hidden + Linear(layer, Module::kO, attended.flatten(1), adapters);
+  const at::Tensor residual = hidden + Linear(layer, Module::kO, attended.flatten(1), adapters);
   const at::Tensor x = RmsNorm(residual, weights.post_attention_norm, config_.rms_norm_eps);
   const at::Tensor gate = at::silu(Linear(layer, Module::kGate, x, adapters));
   const at::Tensor up = Linear(layer, Module::kUp, x, adapters);

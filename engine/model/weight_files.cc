@@ -55,8 +55,8 @@ void RequireIndexed(const WeightMap& index, const std::map<std::string, StoredTe
   }
   for (const auto& [name, stored] : tensors) {
     if (!index.contains(name)) {
-      ThrowInvalidArgument(name, "is in " + stored.file->filename().string() + ", but not in " +
-                                     kIndexFile);
+      ThrowInvalidArgument(
+          name, "is in " + stored.file->filename().string() + ", but not in " + kIndexFile);
     }
   }
 }
@@ -66,8 +66,8 @@ std::vector<std::filesystem::path> PathsOf(const std::filesystem::path& model_di
   if (index) return ShardPaths(model_dir, *index);
   const std::filesystem::path single = model_dir / kSingleFile;
   if (!std::filesystem::exists(single)) {
-    ThrowNotFound(model_dir.string(), std::string("holds neither ") + kSingleFile + " nor " +
-                                          kIndexFile);
+    ThrowNotFound(model_dir.string(),
+                  std::string("holds neither ") + kSingleFile + " nor " + kIndexFile);
   }
   return {single};
 }
@@ -88,8 +88,8 @@ WeightFiles WeightFiles::Open(const std::filesystem::path& model_dir) {
     for (const auto& [name, info] : file.view().tensors()) {
       const StoredTensor stored{&info, file.view().Data(info), &file.file().path()};
       if (!result.tensors_.emplace(name, stored).second) {
-        ThrowInvalidArgument(name, "is in more than one shard, also in " +
-                                       file.file().path().filename().string());
+        ThrowInvalidArgument(
+            name, "is in more than one shard, also in " + file.file().path().filename().string());
       }
     }
   }

@@ -15,10 +15,14 @@ namespace {
 
 std::optional<at::ScalarType> FloatType(DType dtype) {
   switch (dtype) {
-    case DType::kF32: return at::kFloat;
-    case DType::kF16: return at::kHalf;
-    case DType::kBF16: return at::kBFloat16;
-    default: return std::nullopt;
+    case DType::kF32:
+      return at::kFloat;
+    case DType::kF16:
+      return at::kHalf;
+    case DType::kBF16:
+      return at::kBFloat16;
+    default:
+      return std::nullopt;
   }
 }
 
@@ -70,8 +74,8 @@ class Reader {
  private:
   at::Tensor Materialise(const StoredTensor& stored, at::ScalarType type, at::IntArrayRef shape) {
     void* data = const_cast<std::byte*>(stored.bytes.data());
-    const at::Tensor mapped = at::from_blob(
-        data, shape, [files = files_](void*) {}, at::TensorOptions().dtype(type));
+    const at::Tensor mapped =
+        at::from_blob(data, shape, [files = files_](void*) {}, at::TensorOptions().dtype(type));
     return mapped.to(options_.device, options_.dtype);
   }
 
@@ -81,8 +85,7 @@ class Reader {
 };
 
 bool ModuleHasBias(Module module, const ModelConfig& config) {
-  const bool mlp =
-      module == Module::kGate || module == Module::kUp || module == Module::kDown;
+  const bool mlp = module == Module::kGate || module == Module::kUp || module == Module::kDown;
   return mlp ? config.mlp_bias : config.attention_bias;
 }
 
@@ -101,8 +104,7 @@ LayerWeights ReadLayer(Reader* reader, const ModelConfig& config, int64_t layer)
     const LinearShape shape = ShapeOf(module, config);
     const std::string name =
         prefix + (module < Module::kGate ? "self_attn." : "mlp.") + std::string(ModuleName(module));
-    weights.matrix[static_cast<size_t>(i)] =
-        reader->Take(name + ".weight", {shape.out, shape.in});
+    weights.matrix[static_cast<size_t>(i)] = reader->Take(name + ".weight", {shape.out, shape.in});
     if (ModuleHasBias(module, config)) {
       weights.bias[static_cast<size_t>(i)] = reader->Take(name + ".bias", {shape.out});
     }

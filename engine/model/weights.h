@@ -14,17 +14,17 @@
 namespace docmem::engine {
 
 struct LayerWeights {
-  at::Tensor input_norm;                         ///< [hidden]
-  at::Tensor post_attention_norm;                ///< [hidden]
-  at::Tensor q_norm;                             ///< [D], only with `qk_norm`
-  at::Tensor k_norm;                             ///< [D], only with `qk_norm`
-  std::array<at::Tensor, kModuleCount> matrix;   ///< [out, in] each, see `ShapeOf`
-  std::array<at::Tensor, kModuleCount> bias;     ///< [out], undefined where the model has none
+  at::Tensor input_norm;                        ///< [hidden]
+  at::Tensor post_attention_norm;               ///< [hidden]
+  at::Tensor q_norm;                            ///< [D], only with `qk_norm`
+  at::Tensor k_norm;                            ///< [D], only with `qk_norm`
+  std::array<at::Tensor, kModuleCount> matrix;  ///< [out, in] each, see `ShapeOf`
+  std::array<at::Tensor, kModuleCount> bias;    ///< [out], undefined where the model has none
 };
 
-/// All parameters in one dtype on one device. Read-only: on the CPU, tensors whose dtype in the file
-/// is the compute dtype alias the memory-mapped file, which they keep open; the rest are converted
-/// copies.
+/// All parameters in one dtype on one device. Read-only: on the CPU, tensors whose dtype in the
+/// file is the compute dtype alias the memory-mapped file, which they keep open; the rest are
+/// converted copies.
 struct Weights {
   at::Tensor embedding;   ///< [V, hidden]
   at::Tensor final_norm;  ///< [hidden]
@@ -36,9 +36,9 @@ struct Weights {
 };
 
 struct LoadWeightsOptions {
-  at::ScalarType dtype = at::kFloat;        ///< compute dtype: fp32 or bf16
+  at::ScalarType dtype = at::kFloat;  ///< compute dtype: fp32 or bf16
   at::Device device = at::kCPU;
-  std::function<void(double)> progress;     ///< 0 … 1, may be empty; on the calling thread
+  std::function<void(double)> progress;  ///< 0 … 1, may be empty; on the calling thread
 };
 
 /// Reads `model.safetensors`, or the shards that `model.safetensors.index.json` names. Throws

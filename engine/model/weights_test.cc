@@ -16,8 +16,8 @@
 namespace docmem::engine {
 namespace {
 
-using ::testing::HasSubstr;
 using testing::ErrorOf;
+using ::testing::HasSubstr;
 using testing::LoadTensors;
 using testing::MakeModel;
 using testing::Reference;
@@ -26,11 +26,11 @@ using testing::SaveTensors;
 const std::string kQ = "model.layers.1.self_attn.q_proj.weight";
 
 std::string ConfigText(bool tied) {
-  const Json config = {{"model_type", "llama"},     {"vocab_size", 20},
-                       {"hidden_size", 16},         {"intermediate_size", 24},
-                       {"num_hidden_layers", 2},    {"num_attention_heads", 2},
-                       {"num_key_value_heads", 1},  {"max_position_embeddings", 64},
-                       {"rms_norm_eps", 1e-5},      {"rope_theta", 10000.0},
+  const Json config = {{"model_type", "llama"},      {"vocab_size", 20},
+                       {"hidden_size", 16},          {"intermediate_size", 24},
+                       {"num_hidden_layers", 2},     {"num_attention_heads", 2},
+                       {"num_key_value_heads", 1},   {"max_position_embeddings", 64},
+                       {"rms_norm_eps", 1e-5},       {"rope_theta", 10000.0},
                        {"tie_word_embeddings", tied}};
   return config.dump();
 }
@@ -118,8 +118,7 @@ TEST_F(WeightsTest, ShardsGiveTheSameWeights) {
 
 TEST_F(WeightsTest, ReportsProgressUpToOne) {
   double last = 0.0;
-  LoadWeights(dir(), ModelConfig::Parse(ConfigText(false), ""),
-              {.progress = [&](double done) {
+  LoadWeights(dir(), ModelConfig::Parse(ConfigText(false), ""), {.progress = [&](double done) {
                 EXPECT_GE(done, last);
                 last = done;
               }});
