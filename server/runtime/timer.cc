@@ -25,6 +25,7 @@ Timer::Id Timer::At(absl::Time when, std::function<void()> callback) {
 }
 
 void Timer::Cancel(Id id) {
+  if (id == 0) return;  // what `running_` is while nothing runs
   std::function<void()> dropped;
   store::MutexLock lock(&mutex_);
   if (const auto it = when_.find(id); it != when_.end()) {
