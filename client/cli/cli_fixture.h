@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <sstream>
 #include <stop_token>
@@ -24,6 +25,18 @@ inline google::protobuf::Struct ParseJson(const std::string& json) {
   return value;
 }
 
+/// Keeps what is written and tells of every flush.
+class FlushBuffer final : public std::stringbuf {
+ public:
+  std::function<void()> on_flush;
+
+ private:
+  int sync() override {
+    if (on_flush) on_flush();
+    return 0;
+  }
+};
+
 /// Runs docmem in this process against a scripted daemon.
 class CliTest : public ::testing::Test {
  protected:
@@ -36,7 +49,9 @@ class CliTest : public ::testing::Test {
 
   int Docmem(const std::vector<std::string>& arguments, const std::string& input = "") {
     std::istringstream in(input);
-    std::ostringstream out;
+    FlushBuffer out_buffer;
+    out_buffer.on_flush = on_flush_;
+    std::ostream out(&out_buffer);
     std::ostringstream err;
     const Environment environment{.in = &in,
                                   .out = &out,
@@ -51,8 +66,8 @@ class CliTest : public ::testing::Test {
                                       },
                                   .stop = stop_.get_token(),
                                   .leave = [] {}};
-    const int code = Run(arguments, environment);
-    out_ = out.str();
+    const int code = cli::Run(arguments, environment);
+    out_ = out_buffer.str();
     err_ = err.str();
     return code;
   }
@@ -95,6 +110,7 @@ class CliTest : public ::testing::Test {
   std::map<std::string, std::string> variables_;
   bool terminal_ = false;
   std::stop_source stop_;
+  std::function<void()> on_flush_;  // of standard output
   std::vector<v1::AskRequest> asked_;
   std::string out_;
   std::string err_;

@@ -200,7 +200,7 @@ TEST_F(CliTest, ErrorsNameReasonFieldAndRetry) {
   EXPECT_EQ(Docmem({"show", "d1"}), kFailed);
   EXPECT_EQ(err_,
             "docmem: 256 requests wait\n  reason: QUEUE_FULL\n  field: document\n"
-            "  hint: try again in 90.0 s\n");
+            "  hint: try again in 90 s\n");
   EXPECT_EQ(Docmem({"show", "d1", "--output", "json"}), kFailed);
   EXPECT_EQ(out_, "");
   const auto error = ParseJson(err_).fields().at("error").struct_value();
@@ -221,14 +221,13 @@ TEST_F(CliTest, AnAbsentDaemonIsNamedWithWhatToDo) {
 
 TEST_F(CliTest, CtrlCAbortsTheQuestion) {
   std::string aborted;
-  daemon_.handlers.ask = [this](grpc::ServerContext* context, const v1::AskRequest&,
-                                AskWriter* writer) {
+  daemon_.handlers.ask = [](grpc::ServerContext* context, const v1::AskRequest&,
+                            AskWriter* writer) {
     v1::AskResponse response;
     response.mutable_started()->set_request_id("r7");
     writer->Write(response);
     response.mutable_delta()->set_text("half");
     writer->Write(response);
-    std::thread([this] { stop_.request_stop(); }).detach();
     while (!context->IsCancelled()) std::this_thread::yield();
     return grpc::Status::CANCELLED;
   };
@@ -237,6 +236,7 @@ TEST_F(CliTest, CtrlCAbortsTheQuestion) {
     aborted = request.request_id();
     return grpc::Status::OK;
   };
+  on_flush_ = [this] { stop_.request_stop(); };
   EXPECT_EQ(Docmem({"ask", "d1", "q"}), kStopped);
   EXPECT_EQ(aborted, "r7");
   EXPECT_EQ(err_, "");

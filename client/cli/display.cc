@@ -112,8 +112,11 @@ std::string FormatCount(uint64_t count, const std::string& noun) {
 
 std::string FormatSeconds(double seconds) {
   if (seconds < 0.9995) return absl::StrFormat("%.0f ms", 1000 * seconds);
-  if (seconds < 99.95) return absl::StrFormat("%.1f s", seconds);
   const auto whole = static_cast<int64_t>(std::llround(seconds));
+  if (seconds < 99.95) {
+    const bool is_whole = std::abs(seconds - static_cast<double>(whole)) < 0.05;
+    return absl::StrFormat("%.*f s", is_whole ? 0 : 1, seconds);
+  }
   if (whole < 3600) return absl::StrFormat("%d min %d s", whole / 60, whole % 60);
   if (whole < 86400) return absl::StrFormat("%d h %d min", whole / 3600, whole % 3600 / 60);
   return absl::StrFormat("%d d %d h", whole / 86400, whole % 86400 / 3600);

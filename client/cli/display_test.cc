@@ -46,6 +46,7 @@ TEST(Display, SizesAndTimesAreShort) {
   EXPECT_EQ(FormatCount(0, "token"), "0 tokens");
   EXPECT_EQ(FormatSeconds(0.0853), "85 ms");
   EXPECT_EQ(FormatSeconds(3.24), "3.2 s");
+  EXPECT_EQ(FormatSeconds(5), "5 s");
   EXPECT_EQ(FormatSeconds(725), "12 min 5 s");
   EXPECT_EQ(FormatSeconds(90'000), "1 d 1 h");
   EXPECT_EQ(FormatTime({}), "-");

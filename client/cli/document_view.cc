@@ -49,18 +49,16 @@ void PrintEvaluation(const v1::Evaluation& evaluation, std::ostream& out) {
 
 void PrintCaches(const google::protobuf::RepeatedPtrField<v1::Cache>& caches,
                  const std::string& default_id, std::ostream& out) {
-  Table table({"CACHE", ">RATIO", "PROFILE", "KV", ">KEPT", ">OF", ">DISK", ">DEVICE", ">FULL",
-               "STATE", "WRITER"});
+  Table table({">RATIO", "PROFILE", "KV", "WRITER", ">TOKENS", ">DISK", ">DEVICE", ">FULL", "STATE",
+               "CACHE"});
   for (const v1::Cache& cache : caches) {
-    const std::string writer =
-        cache.writer_adapter_hash().empty() ? "base" : cache.writer_adapter_hash();
-    table.Add({cache.id(), FormatRatio(cache.ratio_ppm()), NameOf(cache.profile()),
-               NameOf(cache.kv_dtype()), absl::StrCat(cache.kept_tokens()),
-               absl::StrCat(cache.context_tokens()), FormatBytes(cache.stored_bytes()),
-               FormatBytes(cache.device_bytes()), FormatBytes(cache.full_bytes()),
-               cache.id() == default_id ? absl::StrCat(NameOf(cache.state()), ", default")
-                                        : NameOf(cache.state()),
-               writer});
+    const std::string state = NameOf(cache.state());
+    table.Add({FormatRatio(cache.ratio_ppm()), NameOf(cache.profile()), NameOf(cache.kv_dtype()),
+               cache.writer_adapter_hash().empty() ? "base" : "adapter",
+               absl::StrCat(cache.kept_tokens(), " of ", cache.context_tokens()),
+               FormatBytes(cache.stored_bytes()), FormatBytes(cache.device_bytes()),
+               FormatBytes(cache.full_bytes()),
+               cache.id() == default_id ? absl::StrCat(state, ", default") : state, cache.id()});
   }
   table.Print(out);
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -97,7 +98,8 @@ std::string DefaultUsage(const Command& command) {
     const std::string name = absl::StrCat(argument.name, argument.value.repeated ? "..." : "");
     absl::StrAppend(&usage, argument.required ? name : absl::StrCat("[", name, "]"), " ");
   }
-  return absl::StrCat(usage, options ? "[options]" : "");
+  if (options) absl::StrAppend(&usage, "[options]");
+  return std::string(absl::StripTrailingAsciiWhitespace(usage));
 }
 
 }  // namespace
@@ -108,7 +110,8 @@ std::string HelpOf(const std::vector<Command*>& path) {
   if (usages.empty()) usages.push_back(DefaultUsage(command));
   std::string out;
   for (size_t i = 0; i < usages.size(); ++i) {
-    absl::StrAppend(&out, i == 0 ? "Usage: " : "       ", PathName(path), " ", usages[i], "\n");
+    absl::StrAppend(&out, i == 0 ? "Usage: " : "       ", PathName(path),
+                    usages[i].empty() ? "" : " ", usages[i], "\n");
   }
   absl::StrAppend(&out, "\n", Paragraphs(absl::StrCat(command.summary(), ".")));
   if (!command.description().empty()) {

@@ -194,7 +194,8 @@ TEST(Completion, EveryShellKnowsEveryCommand) {
   EXPECT_EQ(zsh.rfind("#compdef docmem\n", 0), 0U);
   ForEachPath(&root, {}, [&](const std::vector<Command*>& path) {
     EXPECT_THAT(zsh, HasSubstr("\"" + PathName(path) + "\""));
-    if (path.size() > 1) EXPECT_THAT(fish, HasSubstr(" -a " + path.back()->name() + " "));
+    if (path.size() == 1) return;
+    EXPECT_THAT(fish, HasSubstr(" -a " + path.back()->name() + " "));
   });
 }
 

@@ -1,9 +1,11 @@
 #include "client/cli/report.h"
 
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/cli/command.h"
@@ -16,11 +18,26 @@ namespace {
 
 using Members = std::vector<std::pair<std::string, std::string>>;
 
+// What the user of this program can do about a reason.
+std::string AdviceOn(const std::string& reason) {
+  static const auto& advice = *new std::map<std::string, std::string>{
+      {"DOCUMENT_EXISTS", "--replace with --revision overwrites it"},
+      {"OPTIONS_DIFFER", "docmem update changes them"},
+      {"CACHE_NOT_FOUND", "docmem cache build makes one; ask --build does so first"},
+      {"COLLECTION_NOT_EMPTY", "--force deletes its documents with it"},
+      {"ADAPTER_MISMATCH", "--allow-adapter-mismatch uses it all the same"},
+      {"ADAPTER_OTHER_BASE", "--allow-other-base accepts another name"},
+      {"NO_CURRENT_ADAPTER", "docmem adapter use chooses one"},
+      {"CREDENTIALS_MISSING", "--token-file or DOCMEM_TOKEN brings a token"}};
+  const auto found = advice.find(reason);
+  return found == advice.end() ? "" : found->second;
+}
+
 std::string Hint(const absl::Status& status, const client::ErrorDetail& detail) {
   if (detail.retry_delay) {
     return absl::StrCat("try again in ", FormatSeconds(absl::ToDoubleSeconds(*detail.retry_delay)));
   }
-  if (!detail.reason.empty()) return "";
+  if (!detail.reason.empty()) return AdviceOn(detail.reason);
   if (absl::IsUnavailable(status)) {
     return "is docmemd running there? --address or DOCMEM_ADDRESS names another";
   }
@@ -59,7 +76,7 @@ void PrintError(const absl::Status& status, std::ostream& err) {
   line("reason", detail.reason);
   line("field", detail.field);
   for (const auto& [key, value] : detail.metadata) {
-    if (key != "field") line(key, value);
+    if (!absl::StrContains(status.message(), value)) line(key, value);
   }
   line("hint", Hint(status, detail));
 }

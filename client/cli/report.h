@@ -6,7 +6,8 @@
 
 namespace docmem::cli {
 
-/// Tells people a failure: message, reason, field, and what to do.
+/// Tells people a failure: message, reason, field, what else the message doesn't say, and what to
+/// do.
 void PrintError(const absl::Status& status, std::ostream& err);
 
 /// Tells a program: {"error": {"code", "reason", "message", "details"}} on one line.
