@@ -56,8 +56,7 @@ absl::StatusOr<std::optional<Adapter>> FindContent(Sql& sql, const DocumentRow& 
   STORE_ASSIGN_OR_RETURN(const std::optional<AdapterRow> row,
                          FindAdapterByHash(sql, document.id, publication.spec.hash));
   if (!row.has_value()) return std::optional<Adapter>();
-  STORE_ASSIGN_OR_RETURN(Adapter adapter,
-                         LoadAdapter(sql, *row, document, publication.document));
+  STORE_ASSIGN_OR_RETURN(Adapter adapter, LoadAdapter(sql, *row, document, publication.document));
   return std::optional<Adapter>(std::move(adapter));
 }
 
@@ -115,8 +114,7 @@ absl::StatusOr<uint32_t> StoreImpl::AddAdapter(Sql& sql, DocumentRow& document,
                                                std::vector<IntentFile>& deleted) {
   STORE_ASSIGN_OR_RETURN(std::optional<AdapterRow> row,
                          FindAdapterByHash(sql, document.id, publication.spec.hash));
-  STORE_ASSIGN_OR_RETURN(const std::optional<Adapter> old,
-                         FindContent(sql, document, publication));
+  STORE_ASSIGN_OR_RETURN(const std::optional<Adapter> old, FindContent(sql, document, publication));
   const bool intact = old.has_value() && !old->quarantined();
   if (!intact && files.empty()) {
     return absl::AbortedError("the adapter was deleted while it was uploaded again; repeat it");
@@ -219,8 +217,8 @@ absl::StatusOr<CurrentAdapterChange> StoreImpl::SetCurrentAdapter(const Document
 absl::StatusOr<uint32_t> StoreImpl::DeleteAdapter(const DocumentKey& key, uint32_t version) {
   STORE_RETURN_IF_ERROR(CheckKey(key));
   uint32_t deleted_caches = 0;
-  STORE_RETURN_IF_ERROR(parts_.publisher->Delete(
-      [&](Sql& sql, std::vector<IntentFile>& deleted) -> absl::Status {
+  STORE_RETURN_IF_ERROR(
+      parts_.publisher->Delete([&](Sql& sql, std::vector<IntentFile>& deleted) -> absl::Status {
         deleted_caches = 0;
         STORE_ASSIGN_OR_RETURN(DocumentRow document, RequireReadyDocument(sql, key));
         STORE_ASSIGN_OR_RETURN(const AdapterRow row, RequireAdapter(sql, document, key, version));

@@ -1,6 +1,6 @@
 #include <string>
 
-#include "adapter_store/adapter_store_fixture.h"
+#include "adapter_store/testing/adapter_store_fixture.h"
 #include "gtest/gtest.h"
 
 namespace docmem::store {
@@ -89,8 +89,7 @@ TEST_F(ArtifactsTest, CurrentAdapterIsChosenRolledBackAndProtected) {
   ASSERT_OK(store_->SetCurrentAdapter(Key("a"), 0, 0));
   EXPECT_EQ(ReasonOf(store_->GetAdapter(Key("a"), 0).status()), reason::kAdapterNotFound);
   EXPECT_OK(store_->DeleteAdapter(Key("a"), 1));
-  EXPECT_EQ(ReasonOf(store_->SetCurrentAdapter(Key("a"), 1, 0).status()),
-            reason::kAdapterNotFound);
+  EXPECT_EQ(ReasonOf(store_->SetCurrentAdapter(Key("a"), 1, 0).status()), reason::kAdapterNotFound);
   ASSERT_OK(store_->PublishAdapter(AdapterOf(Key("a"), 1, "w")));
   EXPECT_EQ(store_->GetAdapter(Key("a"), 0)->version, 4u) << "a version is never used again";
   EXPECT_EQ(Used(), OnDisk());

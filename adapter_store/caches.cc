@@ -25,10 +25,9 @@ std::vector<const NewCache*> Missing(const Document& document,
                                      const std::vector<NewCache>& caches) {
   std::vector<const NewCache*> missing;
   for (const NewCache& cache : caches) {
-    const bool there =
-        std::any_of(document.caches.begin(), document.caches.end(), [&](const Cache& old) {
-          return old.spec.id == cache.spec.id && !old.file.quarantined;
-        });
+    const bool there = std::any_of(
+        document.caches.begin(), document.caches.end(),
+        [&](const Cache& old) { return old.spec.id == cache.spec.id && !old.file.quarantined; });
     if (!there) missing.push_back(&cache);
   }
   return missing;
@@ -73,18 +72,17 @@ absl::StatusOr<Document> StoreImpl::PublishCaches(const DocumentKey& key,
 
 absl::Status StoreImpl::DeleteCache(const DocumentKey& key, const std::string& cache_id) {
   STORE_RETURN_IF_ERROR(CheckKey(key));
-  return parts_.publisher->Delete(
-      [&](Sql& sql, std::vector<IntentFile>& deleted) -> absl::Status {
-        STORE_ASSIGN_OR_RETURN(DocumentRow row, RequireReadyDocument(sql, key));
-        STORE_ASSIGN_OR_RETURN(const std::vector<CacheRow> caches, CachesOf(sql, row.id));
-        for (const CacheRow& cache : caches) {
-          if (cache.spec.id != cache_id) continue;
-          STORE_RETURN_IF_ERROR(RemoveCache(sql, row, cache, deleted));
-          return TouchDocument(sql, row, Now());
-        }
-        return StoreError(absl::StatusCode::kNotFound, reason::kCacheNotFound,
-                          absl::StrCat("document '", key.id, "' has no such cache"));
-      });
+  return parts_.publisher->Delete([&](Sql& sql, std::vector<IntentFile>& deleted) -> absl::Status {
+    STORE_ASSIGN_OR_RETURN(DocumentRow row, RequireReadyDocument(sql, key));
+    STORE_ASSIGN_OR_RETURN(const std::vector<CacheRow> caches, CachesOf(sql, row.id));
+    for (const CacheRow& cache : caches) {
+      if (cache.spec.id != cache_id) continue;
+      STORE_RETURN_IF_ERROR(RemoveCache(sql, row, cache, deleted));
+      return TouchDocument(sql, row, Now());
+    }
+    return StoreError(absl::StatusCode::kNotFound, reason::kCacheNotFound,
+                      absl::StrCat("document '", key.id, "' has no such cache"));
+  });
 }
 
 }  // namespace docmem::store

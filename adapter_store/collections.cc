@@ -115,8 +115,8 @@ absl::StatusOr<uint32_t> StoreImpl::DeleteCollection(const std::string& name, bo
                       "the collection 'default' can't be deleted");
   }
   uint32_t documents = 0;
-  STORE_RETURN_IF_ERROR(parts_.publisher->Delete(
-      [&](Sql& sql, std::vector<IntentFile>& deleted) -> absl::Status {
+  STORE_RETURN_IF_ERROR(
+      parts_.publisher->Delete([&](Sql& sql, std::vector<IntentFile>& deleted) -> absl::Status {
         STORE_ASSIGN_OR_RETURN(const CollectionRow row, RequireCollection(sql, name));
         STORE_ASSIGN_OR_RETURN(const CollectionUsage usage, UsageOfCollection(sql, row.id));
         if (usage.documents > 0 && !force) {

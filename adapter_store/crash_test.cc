@@ -13,9 +13,9 @@
 #include "absl/strings/str_format.h"
 #include "adapter_store/adapter_store.h"
 #include "adapter_store/errors.h"
-#include "adapter_store/faulty_registry.h"
 #include "adapter_store/files/fault_injection_file_system.h"
-#include "adapter_store/store_test_util.h"
+#include "adapter_store/testing/faulty_registry.h"
+#include "adapter_store/testing/store_test_util.h"
 #include "gtest/gtest.h"
 
 namespace docmem::store {
@@ -79,8 +79,7 @@ void Prepare(AdapterStore& store) {
 }
 
 const Operation kOperations[] = {
-    {"IngestNew",
-     [](AdapterStore& store) { return Ingest(store, Key("new"), "new", 1).status(); },
+    {"IngestNew", [](AdapterStore& store) { return Ingest(store, Key("new"), "new", 1).status(); },
      [](AdapterStore& store) {
        const auto document = store.GetDocument(Key("new"));
        return document.ok() && document->state == DocumentState::kReady;
@@ -112,14 +111,11 @@ const Operation kOperations[] = {
        return store.UpdateDocument(Key("a"), 0, edit).status();
      },
      [](AdapterStore& store) { return !store.GetDocument(Key("a"))->text.has_value(); }},
-    {"DeleteCache",
-     [](AdapterStore& store) { return store.DeleteCache(Key("a"), Hash(1)); },
+    {"DeleteCache", [](AdapterStore& store) { return store.DeleteCache(Key("a"), Hash(1)); },
      [](AdapterStore& store) { return store.GetDocument(Key("a"))->caches.empty(); }},
-    {"DeleteAdapter",
-     [](AdapterStore& store) { return store.DeleteAdapter(Key("a"), 1).status(); },
+    {"DeleteAdapter", [](AdapterStore& store) { return store.DeleteAdapter(Key("a"), 1).status(); },
      [](AdapterStore& store) { return !store.GetAdapter(Key("a"), 1).ok(); }},
-    {"DeleteDocument",
-     [](AdapterStore& store) { return store.DeleteDocument(Key("a"), 0); },
+    {"DeleteDocument", [](AdapterStore& store) { return store.DeleteDocument(Key("a"), 0); },
      [](AdapterStore& store) { return !store.GetDocument(Key("a")).ok(); }},
     {"DeleteCollection",
      [](AdapterStore& store) { return store.DeleteCollection("books", true).status(); },
@@ -199,8 +195,7 @@ class CrashTest : public ::testing::TestWithParam<Operation> {
     }
     FaultyStore next(folder.path());
     const bool lies = fault == Fault::kBitFlip || (fault == Fault::kLostSync && power_loss);
-    const int damaged =
-        CheckWhole(*next.store, folder.path(), lies ? Disk::kLies : Disk::kHonest);
+    const int damaged = CheckWhole(*next.store, folder.path(), lies ? Disk::kLies : Disk::kHonest);
     EXPECT_TRUE(!status.ok() || operation.happened(*next.store)) << "a promise was broken";
     EXPECT_LE(damaged, lies ? 3 : 0) << "only what was written in that moment";
     EXPECT_OK(Ingest(*next.store, Key("afterwards"), "text", 1));

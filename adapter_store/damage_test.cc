@@ -1,7 +1,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "adapter_store/adapter_store_fixture.h"
+#include "adapter_store/testing/adapter_store_fixture.h"
 #include "gtest/gtest.h"
 
 namespace docmem::store {

@@ -3,7 +3,7 @@
 #include <fstream>
 #include <thread>
 
-#include "adapter_store/adapter_store_fixture.h"
+#include "adapter_store/testing/adapter_store_fixture.h"
 #include "gtest/gtest.h"
 
 namespace docmem::store {

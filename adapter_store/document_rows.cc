@@ -43,8 +43,7 @@ absl::StatusOr<CollectionRow> RequireCollection(Sql& sql, const std::string& nam
 
 absl::StatusOr<DocumentRow> RequireDocument(Sql& sql, const DocumentKey& key) {
   STORE_ASSIGN_OR_RETURN(const CollectionRow collection, RequireCollection(sql, key.collection));
-  STORE_ASSIGN_OR_RETURN(std::optional<DocumentRow> row,
-                         FindDocument(sql, collection.id, key.id));
+  STORE_ASSIGN_OR_RETURN(std::optional<DocumentRow> row, FindDocument(sql, collection.id, key.id));
   if (row.has_value()) return *std::move(row);
   return StoreError(
       absl::StatusCode::kNotFound, reason::kDocumentNotFound,
@@ -84,8 +83,7 @@ absl::Status CheckQuota(Sql& sql, const CollectionRow& collection, uint64_t new_
   };
   if (new_documents > 0 && limits.max_documents != 0 &&
       usage.documents + new_documents > limits.max_documents) {
-    return exceeded(reason::kQuotaMaxDocuments, "documents", limits.max_documents,
-                    usage.documents);
+    return exceeded(reason::kQuotaMaxDocuments, "documents", limits.max_documents, usage.documents);
   }
   if (new_bytes > 0 && limits.max_bytes != 0 && usage.bytes + new_bytes > limits.max_bytes) {
     return exceeded(reason::kQuotaMaxBytes, "bytes", limits.max_bytes, usage.bytes);
@@ -110,7 +108,8 @@ absl::StatusOr<Document> LoadDocument(Sql& sql, const DocumentRow& row,
   document.updated = row.updated;
   STORE_ASSIGN_OR_RETURN(document.spec.labels, LabelsOf(sql, row.id));
   STORE_ASSIGN_OR_RETURN(const std::vector<CacheRow> caches, CachesOf(sql, row.id));
-  STORE_ASSIGN_OR_RETURN(const std::vector<AdapterRow> adapters, AdaptersOf(sql, row.id, kAll, kAll));
+  STORE_ASSIGN_OR_RETURN(const std::vector<AdapterRow> adapters,
+                         AdaptersOf(sql, row.id, kAll, kAll));
   STORE_ASSIGN_OR_RETURN(const std::vector<FileRow> files, FilesOf(sql, row.id));
   document.adapter_count = static_cast<uint32_t>(adapters.size());
   bool damaged = row.damaged || !CheckLabels(document.spec.labels).ok();

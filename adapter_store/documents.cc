@@ -180,8 +180,7 @@ absl::StatusOr<Document> StoreImpl::PublishDocument(const DocumentPublication& p
   return GetDocument(publication.key);
 }
 
-absl::Status StoreImpl::MakeReady(Sql& sql, DocumentRow row,
-                                  const DocumentPublication& publication,
+absl::Status StoreImpl::MakeReady(Sql& sql, DocumentRow row, const DocumentPublication& publication,
                                   const std::vector<StoredFile>& files,
                                   std::vector<IntentFile>& deleted) {
   STORE_ASSIGN_OR_RETURN(const CollectionRow collection,
@@ -288,12 +287,11 @@ absl::StatusOr<Document> StoreImpl::UpdateDocument(const DocumentKey& key, uint6
 
 absl::Status StoreImpl::DeleteDocument(const DocumentKey& key, uint64_t revision) {
   STORE_RETURN_IF_ERROR(CheckKey(key));
-  return parts_.publisher->Delete(
-      [&](Sql& sql, std::vector<IntentFile>& deleted) -> absl::Status {
-        STORE_ASSIGN_OR_RETURN(const DocumentRow row, RequireDocument(sql, key));
-        STORE_RETURN_IF_ERROR(CheckRevision(revision, row.revision));
-        return RemoveDocument(sql, row.id, deleted);
-      });
+  return parts_.publisher->Delete([&](Sql& sql, std::vector<IntentFile>& deleted) -> absl::Status {
+    STORE_ASSIGN_OR_RETURN(const DocumentRow row, RequireDocument(sql, key));
+    STORE_RETURN_IF_ERROR(CheckRevision(revision, row.revision));
+    return RemoveDocument(sql, row.id, deleted);
+  });
 }
 
 }  // namespace docmem::store

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <thread>
 
-#include "adapter_store/adapter_store_fixture.h"
+#include "adapter_store/testing/adapter_store_fixture.h"
 #include "gtest/gtest.h"
 
 namespace docmem::store {
@@ -191,8 +191,7 @@ TEST_F(DocumentsTest, UpdateChangesOnlyWhatIsSetAndChecksTheRevision) {
   EXPECT_EQ(updated->spec.title, "new");
   EXPECT_FALSE(updated->spec.pinned);
   EXPECT_EQ(updated->revision, document->revision + 1);
-  EXPECT_TRUE(
-      absl::IsAborted(store_->UpdateDocument(Key("a"), document->revision, edit).status()));
+  EXPECT_TRUE(absl::IsAborted(store_->UpdateDocument(Key("a"), document->revision, edit).status()));
   edit = {};
   edit.default_cache_id = Hash(9);
   EXPECT_EQ(ReasonOf(store_->UpdateDocument(Key("a"), 0, edit).status()), reason::kCacheNotFound);
@@ -216,8 +215,7 @@ TEST_F(DocumentsTest, ListPagesSurviveInsertsAndDeletions) {
   ASSERT_OK(store_->DeleteDocument(Key("d"), 0));
   ASSERT_OK(Ingest(*store_, Key("a"), "text", 1));
   ASSERT_OK(Ingest(*store_, Key("e"), "text", 1));
-  const auto second =
-      store_->ListDocuments("default", {}, {.size = 9, .token = first->next_token});
+  const auto second = store_->ListDocuments("default", {}, {.size = 9, .token = first->next_token});
   ASSERT_OK(second);
   std::vector<std::string> ids;
   for (const Document& document : second->items) ids.push_back(document.key.id);
@@ -241,8 +239,8 @@ TEST_F(DocumentsTest, EveryPageSizeGivesEveryDocumentOnceInBothOrders) {
         std::vector<std::string> ids;
         PageRequest page{.size = size};
         do {
-          const auto result = store_->ListDocuments(
-              "default", {.order = order, .descending = descending}, page);
+          const auto result =
+              store_->ListDocuments("default", {.order = order, .descending = descending}, page);
           ASSERT_OK(result);
           for (const Document& document : result->items) ids.push_back(document.key.id);
           page.token = result->next_token;

@@ -43,9 +43,8 @@ ErrorDetails DetailsOf(const absl::Status& status) {
 absl::Status WithContext(const absl::Status& status, const std::string& context) {
   if (status.ok()) return status;
   absl::Status result(status.code(), absl::StrCat(context, ": ", status.message()));
-  status.ForEachPayload([&](absl::string_view url, const absl::Cord& value) {
-    result.SetPayload(url, value);
-  });
+  status.ForEachPayload(
+      [&](absl::string_view url, const absl::Cord& value) { result.SetPayload(url, value); });
   return result;
 }
 

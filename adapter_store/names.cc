@@ -68,8 +68,8 @@ absl::Status CheckId(const std::string& field, const std::string& id) {
 
 absl::Status CheckText(const std::string& field, const std::string& text, size_t max_bytes) {
   if (text.size() > max_bytes) {
-    return Invalid(field, absl::StrCat("has ", text.size(), " bytes, at most ", max_bytes,
-                                       " are allowed"));
+    return Invalid(
+        field, absl::StrCat("has ", text.size(), " bytes, at most ", max_bytes, " are allowed"));
   }
   if (text.find('\0') != std::string::npos || !IsUtf8(text)) {
     return Invalid(field, "must be UTF-8 without NUL characters");

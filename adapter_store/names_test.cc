@@ -4,16 +4,15 @@
 
 #include "adapter_store/errors.h"
 #include "adapter_store/page_token.h"
-#include "adapter_store/store_test_util.h"
+#include "adapter_store/testing/store_test_util.h"
 #include "gtest/gtest.h"
 
 namespace docmem::store {
 namespace {
 
 TEST(NamesTest, AcceptsTheAllowedCharactersUpToTheLimit) {
-  for (const std::string& id :
-       {std::string("a"), std::string("A.b_c-9"), std::string("-"), std::string(128, 'x'),
-        std::string("a..b"), std::string("_.")}) {
+  for (const std::string& id : {std::string("a"), std::string("A.b_c-9"), std::string("-"),
+                                std::string(128, 'x'), std::string("a..b"), std::string("_.")}) {
     EXPECT_OK(CheckId("document", id));
   }
 }
@@ -21,10 +20,10 @@ TEST(NamesTest, AcceptsTheAllowedCharactersUpToTheLimit) {
 TEST(NamesTest, RefusesHostileIdsWithoutRepeatingThem) {
   const std::string long_id(4096, 'x');
   for (const std::string& id :
-       {std::string("../x"), std::string("/etc"), std::string("a/../../b"),
-        std::string("a\0b", 3), long_id, std::string("."), std::string(".."), std::string(),
-        std::string("a/"), std::string(".hidden"), std::string(129, 'x'), std::string("a b"),
-        std::string("a\\b"), std::string("a\n"), std::string("%2e%2e"), std::string("\xD0\xB0"),
+       {std::string("../x"), std::string("/etc"), std::string("a/../../b"), std::string("a\0b", 3),
+        long_id, std::string("."), std::string(".."), std::string(), std::string("a/"),
+        std::string(".hidden"), std::string(129, 'x'), std::string("a b"), std::string("a\\b"),
+        std::string("a\n"), std::string("%2e%2e"), std::string("\xD0\xB0"),
         std::string("\xEF\xBC\x8F"), std::string("caf\xC3\xA9"), std::string("a\xE2\x80\xAE")}) {
     const absl::Status status = CheckId("document", id);
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << id;

@@ -25,8 +25,8 @@ void SystemRandom(std::span<std::byte> buffer) {
   RAND_bytes(reinterpret_cast<unsigned char*>(buffer.data()), static_cast<int>(buffer.size()));
 }
 
-absl::StatusOr<std::string> MakeInstance(
-    FileSystem& files, const std::function<void(std::span<std::byte>)>& random) {
+absl::StatusOr<std::string> MakeInstance(FileSystem& files,
+                                         const std::function<void(std::span<std::byte>)>& random) {
   std::string bytes(kInstanceBytes, '\0');
   random(std::as_writable_bytes(std::span<char>(bytes)));
   const std::string instance = absl::BytesToHexString(bytes);
@@ -41,8 +41,8 @@ absl::StatusOr<std::string> MakeInstance(
 }
 
 // Names this data folder for good, so that after a crash it knows its own intents.
-absl::StatusOr<std::string> InstanceOf(
-    FileSystem& files, const std::function<void(std::span<std::byte>)>& random) {
+absl::StatusOr<std::string> InstanceOf(FileSystem& files,
+                                       const std::function<void(std::span<std::byte>)>& random) {
   const absl::StatusOr<std::unique_ptr<ReadableFile>> file = files.Open(kInstanceFile);
   if (absl::IsNotFound(file.status())) return MakeInstance(files, random);
   STORE_RETURN_IF_ERROR(file.status());
@@ -186,15 +186,15 @@ absl::StatusOr<std::unique_ptr<AdapterStore>> AdapterStore::Open(AdapterStoreOpt
   }
   STORE_ASSIGN_OR_RETURN(parts.generation, NextGeneration(*parts.registry, parts.instance));
   parts.clock = options.clock;
-  parts.publisher = std::make_unique<Publisher>(
-      PublisherOptions{.files = &files,
-                       .artifacts = parts.artifacts.get(),
-                       .registry = parts.registry.get(),
-                       .instance = parts.instance,
-                       .generation = parts.generation,
-                       .publish_timeout = options.publish_timeout,
-                       .orphan_age = options.orphan_age,
-                       .clock = options.clock});
+  parts.publisher =
+      std::make_unique<Publisher>(PublisherOptions{.files = &files,
+                                                   .artifacts = parts.artifacts.get(),
+                                                   .registry = parts.registry.get(),
+                                                   .instance = parts.instance,
+                                                   .generation = parts.generation,
+                                                   .publish_timeout = options.publish_timeout,
+                                                   .orphan_age = options.orphan_age,
+                                                   .clock = options.clock});
   auto store = std::make_unique<StoreImpl>(std::move(parts));
   STORE_RETURN_IF_ERROR(store->Mend());
   STORE_RETURN_IF_ERROR(store->Prepare());

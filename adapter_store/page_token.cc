@@ -11,8 +11,8 @@ namespace {
 constexpr size_t kGuardBytes = 16;
 
 std::string GuardOf(const std::string& list, const std::string& key) {
-  return absl::StrCat(absl::Hex(Xxh3Of(absl::StrCat(list.size(), ":", list, key)),
-                                absl::kZeroPad16));
+  return absl::StrCat(
+      absl::Hex(Xxh3Of(absl::StrCat(list.size(), ":", list, key)), absl::kZeroPad16));
 }
 
 }  // namespace

@@ -245,8 +245,7 @@ void CoreImpl::Close() {
     MutexLock lock(&mutex_);
     closed_ = true;
     for (std::unique_ptr<Request>& request : std::exchange(waiting_, {})) {
-      FailRequest(std::move(request), absl::CancelledError("the daemon is shutting down"),
-                  effects);
+      FailRequest(std::move(request), absl::CancelledError("the daemon is shutting down"), effects);
     }
   }
   for (auto& [callback, result] : effects.completions) callback(std::move(result));

@@ -2,7 +2,7 @@
 #include <utility>
 #include <vector>
 
-#include "adapter_store/resident_cache_fixture.h"
+#include "adapter_store/testing/resident_cache_fixture.h"
 #include "gtest/gtest.h"
 
 namespace docmem::store {

@@ -77,17 +77,17 @@ class ResidentCache {
       core_items.push_back(
           {std::move(item.key), item.bytes, item.source, Untyped(std::move(item.loader))});
     }
-    return core_->Acquire(std::move(core_items), when_full,
-                          [done = std::move(done)](
-                              absl::StatusOr<std::vector<internal::CoreLease>> leases) mutable {
-                            if (!leases.ok()) return done(leases.status());
-                            Leases typed;
-                            typed.reserve(leases->size());
-                            for (internal::CoreLease& lease : *leases) {
-                              typed.emplace_back(std::move(lease));
-                            }
-                            done(std::move(typed));
-                          });
+    return core_->Acquire(
+        std::move(core_items), when_full,
+        [done = std::move(done)](absl::StatusOr<std::vector<internal::CoreLease>> leases) mutable {
+          if (!leases.ok()) return done(leases.status());
+          Leases typed;
+          typed.reserve(leases->size());
+          for (internal::CoreLease& lease : *leases) {
+            typed.emplace_back(std::move(lease));
+          }
+          done(std::move(typed));
+        });
   }
 
   /// Ends a waiting request; no effect when `done` has run or is about to. A load that runs goes on

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "adapter_store/errors.h"
-#include "adapter_store/resident_cache_fixture.h"
+#include "adapter_store/testing/resident_cache_fixture.h"
 #include "gtest/gtest.h"
 
 namespace docmem::store {

@@ -145,12 +145,12 @@ TEST(ResidentCacheConcurrencyTest, BudgetHoldsAndEveryRequestEndsOnce) {
           };
           items.push_back(std::move(item));
         }
-        const AcquireId id = cache.Acquire(
-            std::move(items), random() % 4 == 0 ? WhenFull::kFail : WhenFull::kWait,
-            [&, first](absl::StatusOr<ResidentCache<Block>::Leases> leases) {
-              ++ended;
-              if (leases.ok() && (*leases)[0]->bytes() != 50 + 20 * first) ++wrong;
-            });
+        const AcquireId id =
+            cache.Acquire(std::move(items), random() % 4 == 0 ? WhenFull::kFail : WhenFull::kWait,
+                          [&, first](absl::StatusOr<ResidentCache<Block>::Leases> leases) {
+                            ++ended;
+                            if (leases.ok() && (*leases)[0]->bytes() != 50 + 20 * first) ++wrong;
+                          });
         if (random() % 8 == 0) cache.Cancel(id);
         if (random() % 64 == 0) cache.Erase({ResidentKind::kCache, std::to_string(first)});
         if (random() % 64 == 0) {

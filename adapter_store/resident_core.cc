@@ -39,8 +39,7 @@ std::vector<Resident> CoreImpl::Residents() const {
   MutexLock lock(&mutex_);
   std::vector<Resident> residents;
   for (const auto& [key, entry] : entries_) {
-    residents.push_back(
-        {key, tier_, entry->bytes, entry->leases, entry->pinned, entry->loading});
+    residents.push_back({key, tier_, entry->bytes, entry->leases, entry->pinned, entry->loading});
   }
   return residents;
 }

@@ -48,7 +48,7 @@ struct ResidentKindStats {
   uint64_t resident_bytes = 0;  ///< loaded, erased but still leased items included
   uint64_t pinned_bytes = 0;    ///< of those, here and below
   uint64_t leased_bytes = 0;
-  uint64_t loading_bytes = 0;   ///< reserved for loads that wait for the executor or run
+  uint64_t loading_bytes = 0;  ///< reserved for loads that wait for the executor or run
   uint64_t resident_items = 0;
   uint64_t lookups = 0;  ///< items asked for
   uint64_t hits = 0;     ///< of those, loaded at that moment

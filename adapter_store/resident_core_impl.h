@@ -84,8 +84,9 @@ class CoreImpl : public Core, public std::enable_shared_from_this<CoreImpl> {
   uint64_t NeedOf(const Request& request) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool FitsBesidePins(const Request& request) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool MayPass(const Request& request) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::optional<std::vector<ResidentKey>> ChooseVictims(uint64_t bytes, const Request& request)
-      const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::optional<std::vector<ResidentKey>> ChooseVictims(uint64_t bytes,
+                                                        const Request& request) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Place(Request& request, Effects& effects) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Pump(Effects& effects) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Settle(std::unique_ptr<Request> request, Admission admission, Effects& effects)

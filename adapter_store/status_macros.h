@@ -8,8 +8,8 @@
 #define STORE_CONCAT_(a, b) a##b
 #define STORE_CONCAT(a, b) STORE_CONCAT_(a, b)
 
-#define STORE_RETURN_IF_ERROR_(status, expression) \
-  do {                                             \
+#define STORE_RETURN_IF_ERROR_(status, expression)                       \
+  do {                                                                   \
     if (absl::Status status = (expression); !status.ok()) return status; \
   } while (false)
 #define STORE_ASSIGN_OR_RETURN_(result, declaration, expression) \

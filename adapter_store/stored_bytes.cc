@@ -25,8 +25,9 @@ const char* NameOf(ArtifactKind kind) {
 }
 
 absl::Status Damaged(ArtifactKind kind, const std::string& why) {
-  return StoreError(absl::StatusCode::kDataLoss, reason::kArtifactDamaged,
-                    absl::StrCat("the stored ", NameOf(kind), " is damaged and quarantined: ", why));
+  return StoreError(
+      absl::StatusCode::kDataLoss, reason::kArtifactDamaged,
+      absl::StrCat("the stored ", NameOf(kind), " is damaged and quarantined: ", why));
 }
 
 }  // namespace
@@ -49,8 +50,7 @@ absl::Status StoreImpl::ReadFile(const StoredFile& file, std::span<std::byte> bu
     return absl::InternalError(absl::StrCat("a buffer of ", buffer.size(),
                                             " bytes was given for a file of ", stored.bytes));
   }
-  absl::Status status =
-      parts_.artifacts->Read({stored.id, stored.kind}, stored.digest, buffer);
+  absl::Status status = parts_.artifacts->Read({stored.id, stored.kind}, stored.digest, buffer);
   if (absl::IsNotFound(status)) {
     STORE_RETURN_IF_ERROR(find(row));
     if (!row.has_value()) return gone;
@@ -65,8 +65,8 @@ absl::Status StoreImpl::ReadFile(const StoredFile& file, std::span<std::byte> bu
 absl::StatusOr<std::string> StoreImpl::ReadText(const DocumentKey& key) {
   STORE_ASSIGN_OR_RETURN(const Document document, GetDocument(key));
   if (document.state == DocumentState::kQuarantined || !document.text.has_value()) {
-    STORE_RETURN_IF_ERROR(registry().Read(
-        [&](Sql& sql) { return RequireReadyDocument(sql, key).status(); }));
+    STORE_RETURN_IF_ERROR(
+        registry().Read([&](Sql& sql) { return RequireReadyDocument(sql, key).status(); }));
     return StoreError(absl::StatusCode::kFailedPrecondition, reason::kTextNotRetained,
                       absl::StrCat("the text of document '", key.id, "' isn't retained"));
   }

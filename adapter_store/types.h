@@ -19,7 +19,7 @@ enum class ArtifactKind { kText = 1, kCache = 2, kAdapter = 3 };
 struct StoredFile {
   int64_t id = 0;
   ArtifactKind kind = ArtifactKind::kText;
-  std::string name;    ///< inside its artifact, e.g. "adapter_config.json"; never a path
+  std::string name;  ///< inside its artifact, e.g. "adapter_config.json"; never a path
   uint64_t bytes = 0;
   std::string digest;  ///< XXH3-128 of all bytes
   bool quarantined = false;
@@ -101,14 +101,14 @@ struct Document {
   std::string state_reason;  ///< of kFailed and kQuarantined
   DocumentSpec spec;
   uint32_t document_tokens = 0;
-  std::optional<StoredFile> text;  ///< absent where it isn't retained
-  std::vector<Cache> caches;       ///< oldest first
-  std::string default_cache_id;    ///< empty while there are no caches
+  std::optional<StoredFile> text;        ///< absent where it isn't retained
+  std::vector<Cache> caches;             ///< oldest first
+  std::string default_cache_id;          ///< empty while there are no caches
   uint32_t current_adapter_version = 0;  ///< 0: none
   uint32_t adapter_count = 0;
   std::string evaluation;  ///< opaque bytes of the caller; empty: none
   uint64_t stored_bytes = 0;
-  uint64_t revision = 0;   ///< from 1
+  uint64_t revision = 0;  ///< from 1
   absl::Time created;
   absl::Time updated;
 };

@@ -48,9 +48,9 @@ class HashingWriter : public ArtifactWriter {
   absl::Status Append(std::span<const std::byte> bytes) override {
     if (!status_.ok()) return status_;
     if (bytes.size() > reservation_->left()) {
-      return status_ = absl::InternalError(
-                 absl::StrCat("more bytes were written than the ", bytes_ + reservation_->left(),
-                              " that had been declared"));
+      return status_ = absl::InternalError(absl::StrCat("more bytes were written than the ",
+                                                        bytes_ + reservation_->left(),
+                                                        " that had been declared"));
     }
     status_ = file_->Append(bytes);
     if (!status_.ok()) return status_;
@@ -142,8 +142,8 @@ absl::Status ArtifactFiles::Read(const FileRef& ref, const std::string& digest,
   const std::string path = FinalPath(ref);
   STORE_ASSIGN_OR_RETURN(std::unique_ptr<ReadableFile> file, files_->Open(path));
   if (file->bytes() != buffer.size()) {
-    return absl::DataLossError(absl::StrCat("'", path, "' has ", file->bytes(),
-                                            " bytes instead of ", buffer.size()));
+    return absl::DataLossError(
+        absl::StrCat("'", path, "' has ", file->bytes(), " bytes instead of ", buffer.size()));
   }
   Xxh3Hasher hasher;
   for (size_t offset = 0; offset < buffer.size(); offset += kReadChunk) {

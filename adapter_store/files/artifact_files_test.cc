@@ -11,7 +11,7 @@
 #include "adapter_store/files/digest.h"
 #include "adapter_store/files/fault_injection_file_system.h"
 #include "adapter_store/files/text_codec.h"
-#include "adapter_store/store_test_util.h"
+#include "adapter_store/testing/store_test_util.h"
 #include "gtest/gtest.h"
 
 namespace docmem::store {
@@ -54,8 +54,7 @@ class ArtifactFilesTest : public ::testing::Test {
 
   absl::Status Read(const FileRef& ref, const WrittenFile& written, std::string* text) {
     text->assign(written.bytes, '\0');
-    return artifacts_->Read(ref, written.digest,
-                            std::as_writable_bytes(std::span<char>(*text)));
+    return artifacts_->Read(ref, written.digest, std::as_writable_bytes(std::span<char>(*text)));
   }
 
   std::string PathOf(const FileRef& ref, const char* suffix) {
@@ -210,8 +209,7 @@ TEST(FileNameTest, OnlyOurNamesParse) {
 }
 
 TEST(DigestTest, KnownValues) {
-  EXPECT_EQ(Sha256Hex("abc"),
-            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  EXPECT_EQ(Sha256Hex("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
   Xxh3Hasher hasher;
   EXPECT_EQ(hasher.Hex(), "99aa06d3014798d86001c324468d497f") << "XXH3-128 of nothing";
   hasher.Update(std::as_bytes(std::span<const char>("ab", 2)));

@@ -21,9 +21,7 @@ struct alignas(64) Xxh3Hasher::State {
   XXH3_state_t xxh;
 };
 
-Xxh3Hasher::Xxh3Hasher() : state_(std::make_unique<State>()) {
-  XXH3_128bits_reset(&state_->xxh);
-}
+Xxh3Hasher::Xxh3Hasher() : state_(std::make_unique<State>()) { XXH3_128bits_reset(&state_->xxh); }
 
 Xxh3Hasher::~Xxh3Hasher() = default;
 

@@ -143,8 +143,7 @@ class State {
 
   void FolderSynced(const std::string& folder) {
     MutexLock lock(&mutex_);
-    std::erase_if(pending_,
-                  [&](const PendingName& name) { return FolderOf(name.path) == folder; });
+    std::erase_if(pending_, [&](const PendingName& name) { return FolderOf(name.path) == folder; });
   }
 
   absl::Status LosePower() {

@@ -9,7 +9,7 @@
 #include <fstream>
 
 #include "adapter_store/files/fault_injection_file_system.h"
-#include "adapter_store/store_test_util.h"
+#include "adapter_store/testing/store_test_util.h"
 #include "gtest/gtest.h"
 
 namespace docmem::store {
@@ -33,8 +33,7 @@ absl::StatusOr<std::string> ReadFile(FileSystem& files, const std::string& path)
   absl::StatusOr<std::unique_ptr<ReadableFile>> file = files.Open(path);
   if (!file.ok()) return file.status();
   std::string text((*file)->bytes(), '\0');
-  const absl::Status status =
-      (*file)->Read(0, std::as_writable_bytes(std::span<char>(text)));
+  const absl::Status status = (*file)->Read(0, std::as_writable_bytes(std::span<char>(text)));
   if (!status.ok()) return status;
   return text;
 }

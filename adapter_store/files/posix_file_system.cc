@@ -23,8 +23,8 @@ constexpr mode_t kFileMode = 0600;
 constexpr size_t kLargestTransfer = size_t{1} << 30;
 
 absl::Status DiskError(const char* operation, const std::string& path, int error) {
-  const std::string message = absl::StrCat("can't ", operation, " '", path,
-                                           "': ", std::generic_category().message(error));
+  const std::string message =
+      absl::StrCat("can't ", operation, " '", path, "': ", std::generic_category().message(error));
   switch (error) {
     case ENOENT:
       return absl::NotFoundError(message);

@@ -22,13 +22,11 @@ std::string CompressText(const std::string& text) {
   ZSTD_CCtx_setParameter(context.get(), ZSTD_c_compressionLevel, kCompressionLevel);
   ZSTD_CCtx_setParameter(context.get(), ZSTD_c_checksumFlag, 1);
   std::string frame(ZSTD_compressBound(text.size()), '\0');
-  frame.resize(
-      ZSTD_compress2(context.get(), frame.data(), frame.size(), text.data(), text.size()));
+  frame.resize(ZSTD_compress2(context.get(), frame.data(), frame.size(), text.data(), text.size()));
   return frame;
 }
 
-absl::StatusOr<std::string> DecompressText(std::span<const std::byte> frame,
-                                           uint64_t text_bytes) {
+absl::StatusOr<std::string> DecompressText(std::span<const std::byte> frame, uint64_t text_bytes) {
   const unsigned long long declared = ZSTD_getFrameContentSize(frame.data(), frame.size());
   if (declared != text_bytes ||
       ZSTD_findFrameCompressedSize(frame.data(), frame.size()) != frame.size()) {

@@ -265,8 +265,8 @@ absl::StatusOr<std::optional<FileRow>> FindFile(Sql& sql, int64_t id) {
 }
 
 absl::StatusOr<std::vector<FileRow>> FilesOf(Sql& sql, int64_t document_id) {
-  return Select(sql, absl::StrCat(kSelectFile, "WHERE document_id = $1 ORDER BY id"),
-                {document_id}, DecodeFile);
+  return Select(sql, absl::StrCat(kSelectFile, "WHERE document_id = $1 ORDER BY id"), {document_id},
+                DecodeFile);
 }
 
 absl::Status UpdateFileRow(Sql& sql, const FileRow& row) {

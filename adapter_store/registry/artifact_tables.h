@@ -37,9 +37,9 @@ struct FileRow {
   StoredFile file;
   FileRole role = FileRole::kText;
   int64_t document_id = 0;
-  int64_t cache_id = 0;    ///< 0: none, here and below
+  int64_t cache_id = 0;  ///< 0: none, here and below
   int64_t adapter_id = 0;
-  bool damaged = false;    ///< then the file counts as quarantined
+  bool damaged = false;  ///< then the file counts as quarantined
 };
 
 /// Insertions return the new id. Deleting a row deletes the rows of its files.

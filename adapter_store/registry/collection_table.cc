@@ -105,15 +105,15 @@ absl::Status DeleteCollectionRow(Sql& sql, int64_t id) {
 
 absl::StatusOr<CollectionUsage> UsageOfCollection(Sql& sql, int64_t id) {
   CollectionUsage usage;
-  STORE_RETURN_IF_ERROR(sql.Query(
-      "SELECT (SELECT COUNT(*) FROM documents WHERE collection_id = $1), "
-      "(SELECT COALESCE(SUM(files.bytes), 0) FROM files JOIN documents "
-      "ON files.document_id = documents.id WHERE documents.collection_id = $2)",
-      {id, id}, [&](const SqlRow& row) {
-        usage.documents = static_cast<uint64_t>(IntOf(row[0]));
-        usage.bytes = static_cast<uint64_t>(IntOf(row[1]));
-        return absl::OkStatus();
-      }));
+  STORE_RETURN_IF_ERROR(
+      sql.Query("SELECT (SELECT COUNT(*) FROM documents WHERE collection_id = $1), "
+                "(SELECT COALESCE(SUM(files.bytes), 0) FROM files JOIN documents "
+                "ON files.document_id = documents.id WHERE documents.collection_id = $2)",
+                {id, id}, [&](const SqlRow& row) {
+                  usage.documents = static_cast<uint64_t>(IntOf(row[0]));
+                  usage.bytes = static_cast<uint64_t>(IntOf(row[1]));
+                  return absl::OkStatus();
+                }));
   return usage;
 }
 

@@ -67,11 +67,10 @@ DocumentRow Decode(const SqlRow& columns) {
 absl::StatusOr<std::optional<DocumentRow>> FindOne(Sql& sql, const std::string& where,
                                                    const std::vector<SqlValue>& parameters) {
   std::optional<DocumentRow> found;
-  STORE_RETURN_IF_ERROR(
-      sql.Query(absl::StrCat(kSelect, where), parameters, [&](const SqlRow& row) {
-        found = Decode(row);
-        return absl::OkStatus();
-      }));
+  STORE_RETURN_IF_ERROR(sql.Query(absl::StrCat(kSelect, where), parameters, [&](const SqlRow& row) {
+    found = Decode(row);
+    return absl::OkStatus();
+  }));
   return found;
 }
 
@@ -152,12 +151,11 @@ absl::Status DeleteDocumentRow(Sql& sql, int64_t id) {
 
 absl::StatusOr<Labels> LabelsOf(Sql& sql, int64_t document_id) {
   Labels labels;
-  STORE_RETURN_IF_ERROR(sql.Query(
-      "SELECT key, value FROM labels WHERE document_id = $1", {document_id},
-      [&](const SqlRow& row) {
-        labels.emplace(TextOf(row[0]), TextOf(row[1]));
-        return absl::OkStatus();
-      }));
+  STORE_RETURN_IF_ERROR(sql.Query("SELECT key, value FROM labels WHERE document_id = $1",
+                                  {document_id}, [&](const SqlRow& row) {
+                                    labels.emplace(TextOf(row[0]), TextOf(row[1]));
+                                    return absl::OkStatus();
+                                  }));
   return labels;
 }
 

@@ -59,18 +59,17 @@ absl::Status DeleteIntent(Sql& sql, int64_t id) {
 
 absl::StatusOr<std::vector<Intent>> AllIntents(Sql& sql) {
   std::map<int64_t, Intent> intents;
-  STORE_RETURN_IF_ERROR(
-      sql.Query("SELECT id, action, instance, generation, expires FROM intents", {},
-                [&](const SqlRow& row) {
-                  Intent intent;
-                  intent.id = IntOf(row[0]);
-                  intent.action = static_cast<IntentAction>(IntOf(row[1]));
-                  intent.instance = TextOf(row[2]);
-                  intent.generation = static_cast<uint64_t>(IntOf(row[3]));
-                  intent.expires = absl::FromUnixMicros(IntOf(row[4]));
-                  intents.emplace(intent.id, std::move(intent));
-                  return absl::OkStatus();
-                }));
+  STORE_RETURN_IF_ERROR(sql.Query("SELECT id, action, instance, generation, expires FROM intents",
+                                  {}, [&](const SqlRow& row) {
+                                    Intent intent;
+                                    intent.id = IntOf(row[0]);
+                                    intent.action = static_cast<IntentAction>(IntOf(row[1]));
+                                    intent.instance = TextOf(row[2]);
+                                    intent.generation = static_cast<uint64_t>(IntOf(row[3]));
+                                    intent.expires = absl::FromUnixMicros(IntOf(row[4]));
+                                    intents.emplace(intent.id, std::move(intent));
+                                    return absl::OkStatus();
+                                  }));
   STORE_RETURN_IF_ERROR(
       sql.Query("SELECT intent_id, file_id, kind FROM intent_files", {}, [&](const SqlRow& row) {
         intents[IntOf(row[0])].files.push_back(

@@ -28,8 +28,7 @@ class Sql {
   virtual absl::Status Query(const std::string& statement, const std::vector<SqlValue>& parameters,
                              absl::FunctionRef<absl::Status(const SqlRow&)> on_row) = 0;
   /// A statement without a result.
-  absl::Status Execute(const std::string& statement,
-                       const std::vector<SqlValue>& parameters = {});
+  absl::Status Execute(const std::string& statement, const std::vector<SqlValue>& parameters = {});
 };
 
 /// A transactional database with DocMem's tables. Thread-safe. Failures of its own:

@@ -8,10 +8,9 @@
 #include "adapter_store/registry/collection_table.h"
 #include "adapter_store/registry/document_table.h"
 #include "adapter_store/registry/intent_table.h"
-#include "adapter_store/registry/row_codec.h"
 #include "adapter_store/registry/store_totals.h"
 #include "adapter_store/status_macros.h"
-#include "adapter_store/store_test_util.h"
+#include "adapter_store/testing/store_test_util.h"
 #include "gtest/gtest.h"
 
 namespace docmem::store {
@@ -247,10 +246,9 @@ TEST_P(RegistryConformanceTest, ListsInBothOrdersAndDirections) {
             (Strings{"c", "b"}));
   EXPECT_EQ(Names({.collection_id = collection, .after = SqlValue("a"), .limit = 9}),
             (Strings{"b", "c"}));
-  EXPECT_EQ(Names({.collection_id = collection,
-                   .query = {.order = DocumentOrder::kCreated},
-                   .limit = 3}),
-            (Strings{"b", "A", "c"}));
+  EXPECT_EQ(
+      Names({.collection_id = collection, .query = {.order = DocumentOrder::kCreated}, .limit = 3}),
+      (Strings{"b", "A", "c"}));
   EXPECT_EQ(Names({.collection_id = collection,
                    .query = {.order = DocumentOrder::kCreated, .descending = true},
                    .limit = 3}),
@@ -277,18 +275,26 @@ TEST_P(RegistryConformanceTest, FiltersByAllLabels) {
 TEST_P(RegistryConformanceTest, ArtifactsKeepAllColumnsAndGoWithTheirDocument) {
   const int64_t document = AddDocument(AddCollection("c"), "d");
   CacheRow cache{0, document, {}, kNow};
-  cache.spec = {Hash(1), {{"a", "b"}, {"\xC3\xBC", ""}}, 900000, "compactor", "float32", Hash(2),
-                Hash(3), Hash(4), 10, 100, 19, 4096, 65536};
+  cache.spec = {Hash(1),   {{"a", "b"}, {"\xC3\xBC", ""}},
+                900000,    "compactor",
+                "float32", Hash(2),
+                Hash(3),   Hash(4),
+                10,        100,
+                19,        4096,
+                65536};
   AdapterRow adapter{0, document, 3, {}, AdapterState::kStale, kNow};
   adapter.spec = {Hash(7), "scope", "base", "{\"x\":1}", 16, Hash(8), Hash(9), "job", 1234};
   Write([&](Sql& sql) -> absl::Status {
     STORE_ASSIGN_OR_RETURN(cache.id, InsertCache(sql, cache));
     STORE_ASSIGN_OR_RETURN(adapter.id, InsertAdapter(sql, adapter));
-    FileRow file{{11, ArtifactKind::kCache, "cache", 5, "digest"}, FileRole::kCache, document,
-                 cache.id};
+    FileRow file{
+        {11, ArtifactKind::kCache, "cache", 5, "digest"}, FileRole::kCache, document, cache.id};
     STORE_RETURN_IF_ERROR(InsertFile(sql, file));
-    file = {{12, ArtifactKind::kAdapter, "packed", 6, "digest2"}, FileRole::kAdapterPacked,
-            document, 0, adapter.id};
+    file = {{12, ArtifactKind::kAdapter, "packed", 6, "digest2"},
+            FileRole::kAdapterPacked,
+            document,
+            0,
+            adapter.id};
     STORE_RETURN_IF_ERROR(InsertFile(sql, file));
     file = {{13, ArtifactKind::kText, "text.zst", 7, "digest3"}, FileRole::kText, document};
     return InsertFile(sql, file);
@@ -401,42 +407,12 @@ TEST_P(RegistryConformanceTest, CollectionWithDocumentsCanNotGo) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, RegistryConformanceTest,
-                         ::testing::Values(RegistryMaker{
-                             "Sqlite", [](const std::string& folder) {
-                               return OpenSqliteRegistry(folder + "/registry.db");
-                             }}),
+                         ::testing::Values(RegistryMaker{"Sqlite",
+                                                         [](const std::string& folder) {
+                                                           return OpenSqliteRegistry(
+                                                               folder + "/registry.db");
+                                                         }}),
                          [](const auto& maker) { return maker.param.name; });
-
-TEST(RowCodecTest, EveryChangedColumnIsDamage) {
-  const std::vector<SqlValue> written =
-      RowWriter().Add(7).AddText("text").AddReference(0).AddReference(5).Finish();
-  SqlRow row = {SqlValue(int64_t{1})};
-  row.insert(row.end(), written.begin(), written.end());
-  EXPECT_FALSE(RowReader(row).damaged());
-  for (size_t i = 1; i < row.size(); ++i) {
-    SqlRow damaged = row;
-    damaged[i] = SqlValue(int64_t{8});
-    EXPECT_TRUE(RowReader(damaged).damaged()) << i;
-    damaged[i] = SqlValue("8");
-    EXPECT_TRUE(RowReader(damaged).damaged()) << i;
-    damaged[i] = i == 3 ? SqlValue("") : SqlValue();
-    EXPECT_TRUE(RowReader(damaged).damaged()) << i;
-  }
-}
-
-TEST(RowCodecTest, ValuesOfTheWrongTypeOrRangeAreDamageNotUndefined) {
-  const std::vector<SqlValue> written =
-      RowWriter().AddText("x").Add(-1).Add(int64_t{1} << 40).AddText("[1]").Finish();
-  SqlRow row = {SqlValue(int64_t{1})};
-  row.insert(row.end(), written.begin(), written.end());
-  RowReader reader(row);
-  EXPECT_EQ(reader.Int(), 1);
-  EXPECT_EQ(reader.Int(), 0);
-  EXPECT_TRUE(reader.damaged());
-  EXPECT_EQ(reader.Size(), 0u);
-  EXPECT_EQ(reader.Count(), 0u);
-  EXPECT_TRUE(reader.Map().empty());
-}
 
 }  // namespace
 }  // namespace docmem::store

@@ -58,7 +58,7 @@ SqliteConnection::~SqliteConnection() {
 absl::Status SqliteConnection::Query(const std::string& statement,
                                      const std::vector<SqlValue>& parameters,
                                      absl::FunctionRef<absl::Status(const SqlRow&)> on_row) {
-  STORE_ASSIGN_OR_RETURN(sqlite3_stmt* prepared, Prepare(statement));
+  STORE_ASSIGN_OR_RETURN(sqlite3_stmt * prepared, Prepare(statement));
   auto reset = absl::MakeCleanup([prepared] {
     sqlite3_reset(prepared);
     sqlite3_clear_bindings(prepared);
@@ -128,9 +128,8 @@ absl::Status SqliteConnection::Bind(sqlite3_stmt* prepared,
 }
 
 absl::Status SqliteConnection::Failure(int code) const {
-  const std::string message =
-      absl::StrCat("registry: ", database_ == nullptr ? sqlite3_errstr(code)
-                                                      : sqlite3_errmsg(database_));
+  const std::string message = absl::StrCat(
+      "registry: ", database_ == nullptr ? sqlite3_errstr(code) : sqlite3_errmsg(database_));
   switch (code & 0xff) {
     case SQLITE_CONSTRAINT:
       if (code == SQLITE_CONSTRAINT_UNIQUE || code == SQLITE_CONSTRAINT_PRIMARYKEY) {

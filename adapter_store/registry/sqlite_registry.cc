@@ -40,9 +40,9 @@ absl::Status Migrate(SqliteConnection& connection, std::span<const char* const> 
     STORE_ASSIGN_OR_RETURN(const int64_t version, VersionOf(sql));
     const auto newest = static_cast<int64_t>(migrations.size());
     if (version > newest) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("the registry has version ", version, ", this program knows up to ", newest,
-                       "; use a newer DocMem"));
+      return absl::FailedPreconditionError(absl::StrCat("the registry has version ", version,
+                                                        ", this program knows up to ", newest,
+                                                        "; use a newer DocMem"));
     }
     for (int64_t step = version; step < newest; ++step) {
       STORE_RETURN_IF_ERROR(connection.Script(migrations[static_cast<size_t>(step)]));

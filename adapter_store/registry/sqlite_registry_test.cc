@@ -12,7 +12,7 @@
 #include "adapter_store/registry/row_codec.h"
 #include "adapter_store/registry/sqlite_schema.h"
 #include "adapter_store/status_macros.h"
-#include "adapter_store/store_test_util.h"
+#include "adapter_store/testing/store_test_util.h"
 #include "gtest/gtest.h"
 
 namespace docmem::store {
@@ -139,9 +139,8 @@ TEST_F(SqliteRegistryTest, StatementInsideItsOwnResultIsAnErrorNotACrash) {
   ASSERT_OK(registry);
   const absl::Status status = (*registry)->Write([](Sql& sql) -> absl::Status {
     STORE_RETURN_IF_ERROR(PutSettingRow(sql, "a", "1"));
-    return sql.Query("SELECT key FROM settings", {}, [&](const SqlRow&) {
-      return sql.Execute("SELECT key FROM settings");
-    });
+    return sql.Query("SELECT key FROM settings", {},
+                     [&](const SqlRow&) { return sql.Execute("SELECT key FROM settings"); });
   });
   EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
 }

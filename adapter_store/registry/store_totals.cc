@@ -27,22 +27,22 @@ absl::StatusOr<StoreTotals> TotalsOf(Sql& sql) {
         totals.quarantined_files = Sum(row[5]);
         return absl::OkStatus();
       }));
-  STORE_RETURN_IF_ERROR(sql.Query(
-      "SELECT role, COUNT(*), SUM(bytes) FROM files GROUP BY role", {}, [&](const SqlRow& row) {
-        switch (KindOf(static_cast<FileRole>(IntOf(row[0])))) {
-          case ArtifactKind::kText:
-            totals.texts += Sum(row[1]);
-            totals.text_bytes += Sum(row[2]);
-            break;
-          case ArtifactKind::kCache:
-            totals.cache_bytes += Sum(row[2]);
-            break;
-          case ArtifactKind::kAdapter:
-            totals.adapter_bytes += Sum(row[2]);
-            break;
-        }
-        return absl::OkStatus();
-      }));
+  STORE_RETURN_IF_ERROR(sql.Query("SELECT role, COUNT(*), SUM(bytes) FROM files GROUP BY role", {},
+                                  [&](const SqlRow& row) {
+                                    switch (KindOf(static_cast<FileRole>(IntOf(row[0])))) {
+                                      case ArtifactKind::kText:
+                                        totals.texts += Sum(row[1]);
+                                        totals.text_bytes += Sum(row[2]);
+                                        break;
+                                      case ArtifactKind::kCache:
+                                        totals.cache_bytes += Sum(row[2]);
+                                        break;
+                                      case ArtifactKind::kAdapter:
+                                        totals.adapter_bytes += Sum(row[2]);
+                                        break;
+                                    }
+                                    return absl::OkStatus();
+                                  }));
   return totals;
 }
 

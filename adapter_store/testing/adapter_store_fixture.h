@@ -10,7 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "adapter_store/adapter_store.h"
 #include "adapter_store/errors.h"
-#include "adapter_store/store_test_util.h"
+#include "adapter_store/testing/store_test_util.h"
 #include "gtest/gtest.h"
 
 namespace docmem::store::store_test {

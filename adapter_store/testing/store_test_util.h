@@ -15,14 +15,14 @@
 
 /// Shared by the store's tests.
 
-#define ASSERT_OK(expression)                    \
-  do {                                           \
-    const auto& ok_result = (expression);        \
+#define ASSERT_OK(expression)                                       \
+  do {                                                              \
+    const auto& ok_result = (expression);                           \
     ASSERT_TRUE(ok_result.ok()) << store_test::StatusOf(ok_result); \
   } while (false)
-#define EXPECT_OK(expression)                    \
-  do {                                           \
-    const auto& ok_result = (expression);        \
+#define EXPECT_OK(expression)                                       \
+  do {                                                              \
+    const auto& ok_result = (expression);                           \
     EXPECT_TRUE(ok_result.ok()) << store_test::StatusOf(ok_result); \
   } while (false)
 
@@ -138,8 +138,7 @@ inline absl::StatusOr<Document> Ingest(AdapterStore& store, const DocumentKey& k
 
 inline absl::StatusOr<std::string> ReadAll(AdapterStore& store, const StoredFile& file) {
   std::string bytes(file.bytes, '\0');
-  const absl::Status status =
-      store.ReadFile(file, std::as_writable_bytes(std::span<char>(bytes)));
+  const absl::Status status = store.ReadFile(file, std::as_writable_bytes(std::span<char>(bytes)));
   if (!status.ok()) return status;
   return bytes;
 }
