@@ -41,6 +41,8 @@ class RecordingSink : public BuildSink {
 
 class BuilderTest : public testing::Test {
  protected:
+  ~BuilderTest() override { parts_.StopThreads(); }
+
   static IngestRequest Request(const std::string& id, const std::string& text,
                                const std::vector<uint32_t>& ratios_ppm) {
     IngestRequest request;

@@ -237,16 +237,17 @@ void Scheduler::EndLive(const LivePtr& live, absl::Status status) {
 
 void Scheduler::Retire(const LivePtr& live, const absl::Status& status) {
   if (!live->Retire()) return;
-  live->CloseSink(status);
-  parts_.timer->Cancel(live->deadline_timer);
-  parts_.timer->Cancel(live->heartbeat_timer);
-  if (status.ok()) parts_.metrics->AnswerFinished(live->finished().measures());
   {
+    // Before the caller hears of the end, so that it may use its request id again at once.
     store::MutexLock lock(&mutex_);
     live_.erase(LiveKey(live->question().principal, live->question().request_id));
     ready_.remove(live);
     if (live->has_slot) --slots_used_;
   }
+  live->CloseSink(status);
+  parts_.timer->Cancel(live->deadline_timer);
+  parts_.timer->Cancel(live->heartbeat_timer);
+  if (status.ok()) parts_.metrics->AnswerFinished(live->finished().measures());
   Pump();
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "server/errors/error.h"
 #include "server/runtime/testing.h"
@@ -52,8 +53,11 @@ class RecordingSink : public AnswerSink {
 
 class SchedulerTest : public testing::Test {
  protected:
-  std::unique_ptr<Scheduler> MakeScheduler(SchedulerOptions options = {}) {
-    return std::make_unique<Scheduler>(
+  ~SchedulerTest() override { parts_.StopThreads(); }
+
+  /// Once per test.
+  Scheduler* MakeScheduler(SchedulerOptions options = {}) {
+    scheduler_ = std::make_unique<Scheduler>(
         SchedulerParts{.engine = TinyEngine(),
                        .store = parts_.store.get(),
                        .memories = &parts_.memories,
@@ -63,6 +67,7 @@ class SchedulerTest : public testing::Test {
                        .metrics = &parts_.metrics,
                        .build_missing = build_missing_},
         options);
+    return scheduler_.get();
   }
 
   static Question Ask(const std::string& document, const std::string& request_id) {
@@ -77,11 +82,12 @@ class SchedulerTest : public testing::Test {
 
   TestParts parts_;
   BuildMissingCache build_missing_;
+  std::unique_ptr<Scheduler> scheduler_;
 };
 
 TEST_F(SchedulerTest, AQuestionIsAnsweredFromTheStoredCacheAlone) {
   parts_.Publish("d", {900'000});
-  const auto scheduler = MakeScheduler();
+  Scheduler* const scheduler = MakeScheduler();
   const auto sink = std::make_shared<RecordingSink>();
   ASSERT_TRUE(scheduler->Submit(Ask("d", "r"), sink).ok());
   ASSERT_TRUE(sink->WaitClosed());
@@ -97,7 +103,7 @@ TEST_F(SchedulerTest, AQuestionIsAnsweredFromTheStoredCacheAlone) {
 TEST_F(SchedulerTest, TheCurrentAdapterIsOnUnlessTheModeSaysBase) {
   const store::Document document = parts_.Publish("d", {0});
   const store::Adapter adapter = parts_.PublishAdapter(document.key, "all-modules");
-  const auto scheduler = MakeScheduler();
+  Scheduler* const scheduler = MakeScheduler();
   const auto with = std::make_shared<RecordingSink>();
   const auto base = std::make_shared<RecordingSink>();
   Question ask_base = Ask("d", "base");
@@ -115,7 +121,7 @@ TEST_F(SchedulerTest, TheCurrentAdapterIsOnUnlessTheModeSaysBase) {
 
 TEST_F(SchedulerTest, ScoreGivesOneLogProbabilityPerTokenOfTheAnswerAndItsEnd) {
   parts_.Publish("d", {0});
-  const auto scheduler = MakeScheduler();
+  Scheduler* const scheduler = MakeScheduler();
   const auto sink = std::make_shared<RecordingSink>();
   Question question = Ask("d", "r");
   question.answer_to_score = "the lamp in room 7";
@@ -128,7 +134,7 @@ TEST_F(SchedulerTest, ScoreGivesOneLogProbabilityPerTokenOfTheAnswerAndItsEnd) {
 
 TEST_F(SchedulerTest, WhatTheRegistryLacksIsRefusedByName) {
   parts_.Publish("d", {900'000});
-  const auto scheduler = MakeScheduler();
+  Scheduler* const scheduler = MakeScheduler();
   struct Case {
     const char* reason;
     std::function<void(Question&)> change;
@@ -167,7 +173,7 @@ TEST_F(SchedulerTest, WhatTheRegistryLacksIsRefusedByName) {
 
 TEST_F(SchedulerTest, CachesOfOneRatioWithTwoSystemTextsMustBeChosenById) {
   const store::Document document = parts_.Publish("d", {900'000, 0});
-  const auto scheduler = MakeScheduler();
+  Scheduler* const scheduler = MakeScheduler();
   const auto sink = std::make_shared<RecordingSink>();
   Question question = Ask("d", "r");
   question.cache_id = document.caches[1].spec.id;
@@ -178,7 +184,7 @@ TEST_F(SchedulerTest, CachesOfOneRatioWithTwoSystemTextsMustBeChosenById) {
 
 TEST_F(SchedulerTest, AFullQueueRefusesAtOnceAndALiveRequestIdIsTaken) {
   parts_.Publish("d", {900'000});
-  const auto scheduler = MakeScheduler({.max_queue = 1, .max_sequences = 1});
+  Scheduler* const scheduler = MakeScheduler({.max_queue = 1, .max_sequences = 1});
   const auto running = std::make_shared<RecordingSink>();
   Question endless = Ask("d", "endless");
   endless.max_tokens = 100'000;
@@ -202,7 +208,7 @@ TEST_F(SchedulerTest, AFullQueueRefusesAtOnceAndALiveRequestIdIsTaken) {
 
 TEST_F(SchedulerTest, EndReachesOnlyTheOwnersQuestionAndIsIdempotent) {
   parts_.Publish("d", {900'000});
-  const auto scheduler = MakeScheduler();
+  Scheduler* const scheduler = MakeScheduler();
   const auto sink = std::make_shared<RecordingSink>();
   Question endless = Ask("d", "r");
   endless.max_tokens = 100'000;
@@ -215,7 +221,7 @@ TEST_F(SchedulerTest, EndReachesOnlyTheOwnersQuestionAndIsIdempotent) {
 
 TEST_F(SchedulerTest, ADeadlineActsWhileWaitingAndWhileRunning) {
   parts_.Publish("d", {900'000});
-  const auto scheduler = MakeScheduler({.max_sequences = 1});
+  Scheduler* const scheduler = MakeScheduler({.max_sequences = 1});
   const auto running = std::make_shared<RecordingSink>();
   const auto waiting = std::make_shared<RecordingSink>();
   Question endless = Ask("d", "endless");
@@ -236,10 +242,10 @@ TEST_F(SchedulerTest, ADeadlineActsWhileWaitingAndWhileRunning) {
 TEST_F(SchedulerTest, QuestionsEndedAtAnyMomentLeaveNothingBehind) {
   const store::Document document = parts_.Publish("d", {900'000});
   parts_.PublishAdapter(document.key, "all-modules");
-  const auto scheduler = MakeScheduler({.max_sequences = 4});
+  Scheduler* const scheduler = MakeScheduler({.max_sequences = 4});
   std::vector<std::shared_ptr<RecordingSink>> sinks;
   for (int i = 0; i < 60; ++i) {
-    const std::string id = "r" + std::to_string(i);
+    const std::string id = absl::StrCat("r", i);
     sinks.push_back(std::make_shared<RecordingSink>());
     Question question = Ask("d", id);
     question.max_tokens = 200;
@@ -265,7 +271,7 @@ TEST_F(SchedulerTest, AMissingCacheIsBuiltFirstWhenAskedFor) {
     EXPECT_EQ(ratio_ppm, 500'000U);
     done(absl::ResourceExhaustedError("no room"));
   };
-  const auto scheduler = MakeScheduler();
+  Scheduler* const scheduler = MakeScheduler();
   const auto sink = std::make_shared<RecordingSink>();
   Question question = Ask("d", "r");
   question.ratio_ppm = 500'000;
@@ -277,7 +283,7 @@ TEST_F(SchedulerTest, AMissingCacheIsBuiltFirstWhenAskedFor) {
 
 TEST_F(SchedulerTest, ProgressComesWhileAQuestionWaits) {
   parts_.Publish("d", {900'000});
-  const auto scheduler =
+  Scheduler* const scheduler =
       MakeScheduler({.max_sequences = 1, .heartbeat = absl::Milliseconds(5)});
   const auto running = std::make_shared<RecordingSink>();
   const auto waiting = std::make_shared<RecordingSink>();
@@ -299,7 +305,7 @@ TEST_F(SchedulerTest, ProgressComesWhileAQuestionWaits) {
 
 TEST_F(SchedulerTest, AClosedSchedulerRefusesNewQuestionsAndReopens) {
   parts_.Publish("d", {900'000});
-  const auto scheduler = MakeScheduler();
+  Scheduler* const scheduler = MakeScheduler();
   scheduler->Close(absl::UnavailableError("draining"));
   const auto sink = std::make_shared<RecordingSink>();
   EXPECT_EQ(scheduler->Submit(Ask("d", "r"), sink), absl::UnavailableError("draining"));

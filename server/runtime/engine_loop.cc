@@ -170,6 +170,7 @@ void EngineLoop::Apply(Command& command) {
         if (it->ticket != command.ticket) continue;
         const std::shared_ptr<TensorWork> work = std::move(it->work);
         work_.erase(it);
+        PublishCounts();
         work->OnClosed(command.status);
         return;
       }
@@ -220,6 +221,7 @@ void EngineLoop::RunOneUnit() {
   }
   if (!done && status.ok()) return;
   work_.pop_front();
+  PublishCounts();
   work->OnClosed(status);
 }
 

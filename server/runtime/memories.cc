@@ -34,6 +34,15 @@ struct FreeBuffer {
   void operator()(std::byte* bytes) const { std::free(bytes); }
 };
 
+// What the lease holds, with the lease as its owner and nothing else.
+template <class Loaded, class Item>
+std::shared_ptr<const Item> Share(store::Lease<Loaded> lease,
+                                  std::shared_ptr<const Item> Loaded::*member) {
+  auto owner = std::make_shared<const store::Lease<Loaded>>(std::move(lease));
+  const Item* const item = ((**owner).*member).get();
+  return {std::move(owner), item};
+}
+
 }  // namespace
 
 Memories::Memories(std::shared_ptr<const engine::Engine> engine, store::AdapterStore* store,
@@ -62,16 +71,11 @@ Memories::AcquireId Memories::Acquire(const store::DocumentKey& document,
       [done = std::move(done)](absl::StatusOr<LoadedCache::Leases> leases) mutable {
         if (!leases.ok()) return done(leases.status());
         LeasedMemories memories;
-        const auto share = [](store::Lease<Loaded>& lease) {
-          return std::make_shared<const store::Lease<Loaded>>(std::move(lease));
-        };
         memories.cache_tier = (*leases)[0].found_in();
-        auto cache_lease = share((*leases)[0]);
-        memories.cache = {cache_lease, (*cache_lease)->cache.get()};
+        memories.cache = Share(std::move((*leases)[0]), &Loaded::cache);
         if (leases->size() > 1) {
           memories.adapter_tier = (*leases)[1].found_in();
-          auto adapter_lease = share((*leases)[1]);
-          memories.adapter = {adapter_lease, (*adapter_lease)->adapter.get()};
+          memories.adapter = Share(std::move((*leases)[1]), &Loaded::adapter);
         }
         done(std::move(memories));
       });

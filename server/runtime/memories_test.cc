@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "absl/synchronization/notification.h"
+#include "adapter_store/errors.h"
 #include "server/runtime/testing.h"
 
 namespace docmem::server {
@@ -24,14 +25,13 @@ absl::StatusOr<LeasedMemories> AcquireNow(TestParts& parts, const store::Documen
   return result;
 }
 
-// Flips one byte in the middle of the largest file of the data folder.
+// Flips one byte in the middle of the largest artifact.
 void DamageLargestFile(const std::string& folder) {
   std::filesystem::path largest;
   uintmax_t bytes = 0;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
-    if (!entry.is_regular_file() || entry.path().string().find(".db") != std::string::npos) {
-      continue;
-    }
+  const std::filesystem::path artifacts = std::filesystem::path(folder) / "artifacts";
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(artifacts)) {
+    if (!entry.is_regular_file()) continue;
     if (entry.file_size() > bytes) {
       bytes = entry.file_size();
       largest = entry.path();
@@ -98,6 +98,7 @@ TEST(MemoriesTest, ForgottenDocumentsGiveTheirBytesBackWithTheLastLease) {
   EXPECT_FALSE(parts.memories.IsLoaded(document.key, document.caches.front()));
   EXPECT_GT(parts.memories.Stats().used_bytes, 0U);
   memories->cache.reset();
+  parts.StopThreads();  // the loader may still be on its way out, holding the value
   EXPECT_EQ(parts.memories.Stats().used_bytes, 0U);
 }
 

@@ -86,10 +86,14 @@ TestParts::TestParts(uint64_t device_budget_bytes)
       memories(TinyEngine(), store.get(), &loaders, &metrics, device_budget_bytes),
       loop(TinyEngine(), &metrics, {}) {}
 
-TestParts::~TestParts() {
+void TestParts::StopThreads() {
   loop.Stop(absl::CancelledError("the test is over"));
   executor.Close();
   loaders.Close();
+}
+
+TestParts::~TestParts() {
+  StopThreads();
   store.reset();
   std::filesystem::remove_all(folder);
 }

@@ -33,6 +33,9 @@ class TestParts {
   explicit TestParts(uint64_t device_budget_bytes = uint64_t{64} << 20);
   ~TestParts();
 
+  /// Ends all threads that run callbacks, so that what they call into can be destroyed. Idempotent.
+  void StopThreads();
+
   /// Puts a ready document with one cache per ratio into the store.
   store::Document Publish(const std::string& id, const std::vector<uint32_t>& ratios_ppm);
   /// Makes it the document's current adapter.
