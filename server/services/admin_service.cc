@@ -119,6 +119,21 @@ bool Wanted(const v1::ListResidentRequest& request, const ResidentMemory& item) 
   return tier && kind && PlaceOf(item) > request.page_token();
 }
 
+absl::Status CheckList(const v1::ListResidentRequest& request) {
+  constexpr std::ptrdiff_t kSlashes = 3;
+  const std::string& token = request.page_token();
+  if (!token.empty() && std::count(token.begin(), token.end(), '/') != kSlashes) {
+    return InvalidField("page_token", "isn't one that ListResident gave");
+  }
+  if (request.tier() == v1::TIER_DISK || !v1::Tier_IsValid(request.tier())) {
+    return InvalidField("tier", "must be HOST or DEVICE; documents show what they have on disk");
+  }
+  if (request.kind() == v1::ARTIFACT_KIND_TEXT || !v1::ArtifactKind_IsValid(request.kind())) {
+    return InvalidField("kind", "must be CACHE or ADAPTER; texts are never loaded");
+  }
+  return absl::OkStatus();
+}
+
 v1::ResidentItem ItemMessage(const ResidentMemory& item) {
   v1::ResidentItem message;
   message.set_kind(ToMessage(item.resident.key.kind));
@@ -173,9 +188,7 @@ grpc::ServerUnaryReactor* AdminService::ListResident(grpc::CallbackServerContext
   return RunUnary(services_, method::kListResident, context, [=, this](const Call&) {
     const auto page = CheckPage(request->page_size(), request->page_token());
     if (!page.ok()) return page.status();
-    if (request->tier() == v1::TIER_DISK) {
-      return InvalidField("tier", "must be HOST or DEVICE; documents show what they have on disk");
-    }
+    if (absl::Status status = CheckList(*request); !status.ok()) return status;
     std::vector<ResidentMemory> items = (*parts_.residency)->Residents();
     std::erase_if(items, [&](const ResidentMemory& item) { return !Wanted(*request, item); });
     std::sort(items.begin(), items.end(),

@@ -56,6 +56,9 @@ absl::StatusOr<std::vector<engine::Compression>> ToCompressions(
     return InvalidField("profiles", absl::StrCat("has ", profiles.size(), " values; at most ",
                                                  kMaxProfiles, " are allowed"));
   }
+  if (!v1::KvDtype_IsValid(kv_dtype)) {
+    return InvalidField("kv_dtype", absl::StrCat("unknown value ", kv_dtype));
+  }
   if (kv_dtype != v1::KV_DTYPE_UNSPECIFIED) return NotImplemented("a chosen kv_dtype");
   absl::StatusOr<std::vector<engine::Profile>> chosen = ToProfiles(profiles);
   if (!chosen.ok()) return chosen.status();

@@ -14,8 +14,8 @@ namespace {
 
 constexpr size_t kMaxInstructionBytes = 8192;
 constexpr int kMaxTurns = 64;
-constexpr int kMaxStopStrings = 8;
-constexpr size_t kMaxStopBytes = 128;
+constexpr int kMaxStopStrings = 16;
+constexpr size_t kMaxStopBytes = 256;
 constexpr uint32_t kDefaultMaxTokens = 256;
 
 uint64_t Random64() {
@@ -94,7 +94,12 @@ absl::Status ReadSampling(const v1::AskRequest& request, Question* question) {
     engine::ValidateSampling(question->sampling);
     return true;
   });
-  if (!valid.ok()) return valid.status();
+  if (!valid.ok()) {
+    const ErrorDetails details = store::DetailsOf(valid.status());
+    return Error(valid.status().code(), reason::kInvalidField,
+                 absl::StrCat("sampling.", std::string(valid.status().message())),
+                 {{"field", "sampling." + details.at("field")}});
+  }
   if (request.stop_size() > kMaxStopStrings) {
     return InvalidField("stop", absl::StrCat("at most ", kMaxStopStrings, " are allowed"));
   }
