@@ -51,8 +51,8 @@ Weights LoadWeights(const std::filesystem::path& model_dir, const ModelConfig& c
 
 /// SHA-256 (hex) over name, dtype, shape and XXH3-128 of the bytes of every tensor in the files, in
 /// name order: how they are spread over shards doesn't matter. All bytes are read once; `memo_file`
-/// (empty: none) remembers the result by path, size and modification time of the shards, and is
-/// rewritten when it doesn't know them. A memo that can't be read or written is ignored.
+/// (empty: none) remembers the result by path, size, modification and change time of the shards,
+/// and is rewritten when it doesn't know them. A memo that can't be read or written is ignored.
 /// Throws as `LoadWeights` for damaged files.
 std::string WeightsDigest(const std::filesystem::path& model_dir,
                           const std::filesystem::path& memo_file);

@@ -15,8 +15,8 @@
 namespace docmem::engine {
 namespace {
 
-// What the memo is valid for: [path, size, mtime in ns] of every file. Paths are canonical, so a
-// link that is moved to another file counts as another file.
+// What the memo is valid for: [path, size, mtime, ctime] of every file; the latter can't be set
+// back. Paths are canonical, so a link that is moved to another file counts as another file.
 Json Fingerprint(const std::filesystem::path& model_dir) {
   Json files = Json::array();
   for (const std::filesystem::path& path : WeightFilePaths(model_dir)) {
@@ -25,7 +25,9 @@ Json Fingerprint(const std::filesystem::path& model_dir) {
     if (stat(real.c_str(), &status) != 0) ThrowNotFound(path.string(), "can't be read");
     files.push_back({real.string(), static_cast<int64_t>(status.st_size),
                      static_cast<int64_t>(status.st_mtim.tv_sec),
-                     static_cast<int64_t>(status.st_mtim.tv_nsec)});
+                     static_cast<int64_t>(status.st_mtim.tv_nsec),
+                     static_cast<int64_t>(status.st_ctim.tv_sec),
+                     static_cast<int64_t>(status.st_ctim.tv_nsec)});
   }
   return files;
 }
