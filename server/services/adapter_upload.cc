@@ -41,6 +41,9 @@ absl::Status AdapterUploadSink::TakeHeader(const v1::AdapterHeader& header) {
   if (!scope && header.scope() != v1::ADAPTER_SCOPE_UNSPECIFIED) {
     return InvalidField("scope", "is no adapter scope");
   }
+  absl::Status status = CheckDigest("prompt_format_digest", header.prompt_format_digest());
+  status.Update(CheckDigest("text_digest", header.text_digest()));
+  if (!status.ok()) return status;
   upload_.document = *std::move(key);
   if (scope) upload_.scope = *scope;
   upload_.allow_other_base = header.allow_other_base();

@@ -29,6 +29,8 @@ absl::Status CheckId(const std::string& field, const std::string& id);
 absl::StatusOr<store::DocumentKey> CheckKey(const std::string& collection,
                                             const std::string& document);
 absl::StatusOr<std::string> CheckCollection(const std::string& collection);
+/// Empty, or 64 lower-case hexadecimal digits.
+absl::Status CheckDigest(const std::string& field, const std::string& digest);
 /// LIMIT_EXCEEDED above `max_bytes`.
 absl::Status CheckLength(const std::string& field, const std::string& text, size_t max_bytes);
 /// Not empty, and as `CheckLength`.

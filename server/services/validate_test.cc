@@ -49,6 +49,15 @@ TEST(CheckLength, TheLimitIsInTheMessageAndTheTextIsNot) {
   EXPECT_TRUE(CheckLength("title", "short", 5).ok());
 }
 
+TEST(CheckDigest, IsHexadecimalOrEmpty) {
+  EXPECT_TRUE(CheckDigest("d", "").ok());
+  EXPECT_TRUE(CheckDigest("d", std::string(64, 'a')).ok());
+  for (const std::string& digest :
+       {std::string(64, 'A'), std::string(63, 'a'), std::string("xyz")}) {
+    EXPECT_EQ(CheckDigest("d", digest).code(), absl::StatusCode::kInvalidArgument) << digest;
+  }
+}
+
 TEST(CheckRatio, IsAPartOfAMillion) {
   EXPECT_TRUE(CheckRatio("ratio_ppm", 1'000'000).ok());
   EXPECT_EQ(FieldOf(CheckRatio("ratio_ppm", 1'000'001)), "ratio_ppm");
