@@ -60,12 +60,11 @@ absl::StatusOr<client::Answer> AskAndShow(const Session& session, const v1::AskR
           }};
   absl::StatusOr<v1::Finished> finished = queries.Ask(request, events, session.call());
   line.Clear();
-  if (streams && (finished.ok() || !answer.text.empty())) session.out() << std::endl;
+  const bool stopped = session.environment().stop.stop_requested();
+  if (streams && !stopped && (finished.ok() || !answer.text.empty())) session.out() << std::endl;
   if (!finished.ok()) {
-    const bool stopped = session.environment().stop.stop_requested();
-    if (stopped && !answer.started.request_id().empty()) {
-      Abort(&queries, answer.started.request_id());
-    }
+    const std::string& id = answer.started.request_id();
+    if (stopped && !id.empty()) Abort(&queries, id);
     return finished.status();
   }
   answer.finished = *std::move(finished);

@@ -53,18 +53,24 @@ absl::StatusOr<std::string> BuildArguments::SystemText() const {
   if (system_text_set_) {
     return UsageError("--system-text and --system-text-file exclude each other");
   }
-  return ReadLocalFile(system_text_file_, kMaxSystemTextBytes);
+  absl::StatusOr<std::string> text = ReadLocalFile(system_text_file_, kMaxSystemTextBytes);
+  if (text.ok() && !IsUtf8(*text)) {
+    return absl::InvalidArgumentError(absl::StrCat(system_text_file_, " isn't valid UTF-8"));
+  }
+  return text;
 }
 
 void ShowBuildProgress(const v1::BuildProgress& progress, ProgressLine* line) {
-  const bool has_fraction = progress.phase() == v1::BuildProgress::PHASE_RECEIVING ||
-                            progress.phase() == v1::BuildProgress::PHASE_PREFILLING;
-  if (has_fraction) {
-    line->ShowBar(progress.phase() == v1::BuildProgress::PHASE_RECEIVING ? "sending" : "prefilling",
-                  progress.fraction());
-  } else {
-    line->Show(
-        absl::StrCat(NameOf(progress.phase()), ", ", FormatSeconds(progress.elapsed_seconds())));
+  const std::string elapsed = FormatSeconds(progress.elapsed_seconds());
+  switch (progress.phase()) {
+    case v1::BuildProgress::PHASE_RECEIVING:
+      return line->ShowBar("sending", progress.fraction());
+    case v1::BuildProgress::PHASE_PREFILLING:
+      return line->ShowBar(
+          "prefilling", progress.fraction(),
+          absl::StrCat(FormatCount(progress.context_tokens(), "token"), ", ", elapsed));
+    default:
+      return line->Show(absl::StrCat(NameOf(progress.phase()), ", ", elapsed));
   }
 }
 

@@ -128,9 +128,14 @@ TEST_F(CliTest, RatioZeroIsSelectedAndNoRatioIsNot) {
 
 TEST_F(CliTest, AskCanRouteAndReadTheQuestionFromInput) {
   Answer();
-  EXPECT_EQ(Docmem({"ask", "--route", "-"}, "Does it?"), kDone) << err_;
+  EXPECT_EQ(Docmem({"ask", "--route", "-"}, "Does it?\n"), kDone) << err_;
   EXPECT_EQ(asked_[0].memory().document(), "");
   EXPECT_EQ(asked_[0].prompt().question(), "Does it?");
+  EXPECT_EQ(Docmem({"ask", "d1", "-"}, "a\xff"), kFailed);
+  EXPECT_THAT(err_, HasSubstr("standard input isn't valid UTF-8"));
+  EXPECT_EQ(Docmem({"chat", "d1"}, "a\xff\nb\n"), kDone);
+  EXPECT_THAT(err_, HasSubstr("isn't valid UTF-8"));
+  EXPECT_EQ(asked_.back().prompt().question(), "b");
 }
 
 TEST_F(CliTest, AskGivesOneJsonObjectWithDefaultsPrinted) {

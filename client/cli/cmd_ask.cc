@@ -17,7 +17,8 @@ class AskCommand final : public Command {
     Usage("ID QUESTION [options]");
     Usage("--route [--collection NAME] QUESTION [options]");
     Describe(
-        "A QUESTION of - is read from standard input. With --output json the answer is one "
+        "A QUESTION of - is read from standard input, without its last line feed. With --output "
+        "json the answer is one "
         "object {\"started\", \"answer\", \"finished\"}.");
     arguments().Positional(Text("ID", &first_), "The document").required = true;
     arguments().Positional(Text("QUESTION", &second_), "What is asked").required = false;
@@ -36,10 +37,10 @@ class AskCommand final : public Command {
     *request.mutable_memory() = *std::move(memory);
     std::string question = route_ ? first_ : second_;
     if (question == "-") {
-      absl::StatusOr<std::string> read =
-          ReadInput(question, kMaxQuestionBytes, session.environment());
-      if (!read.ok()) return read.status();
-      question = *std::move(read);
+      absl::StatusOr<std::string> text =
+          ReadText(question, kMaxQuestionBytes, session.environment());
+      if (!text.ok()) return text.status();
+      question = *std::move(text);
     }
     request.mutable_prompt()->set_question(question);
     request.mutable_prompt()->set_instruction(instruction_);

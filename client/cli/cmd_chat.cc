@@ -2,6 +2,7 @@
 
 #include "client/cli/answer.h"
 #include "client/cli/commands.h"
+#include "client/cli/display.h"
 #include "client/cli/question_arguments.h"
 #include "client/cli/report.h"
 #include "client/cli/session.h"
@@ -32,14 +33,14 @@ class ChatCommand final : public Command {
     request.mutable_prompt()->set_instruction(instruction_);
     answer_.Fill(&request);
     std::string line;
-    absl::Status last;
     while (ReadLine(session, &line) && line != "/quit") {
       if (line == "/clear") {
         request.mutable_prompt()->clear_history();
       } else if (!line.empty()) {
         request.mutable_prompt()->set_question(line);
-        last = Answer(session, &request);
-        if (session.environment().stop.stop_requested()) return last;
+        const absl::Status status = IsUtf8(line) ? Answer(session, &request) : NotUtf8();
+        if (session.environment().stop.stop_requested()) return status;
+        if (!status.ok()) Tell(session, status);
       }
     }
     return absl::OkStatus();
@@ -56,15 +57,22 @@ class ChatCommand final : public Command {
     return read;
   }
 
+  static absl::Status NotUtf8() {
+    return absl::InvalidArgumentError("the question isn't valid UTF-8");
+  }
+
   // A question that fails is told and forgotten; the chat goes on.
-  absl::Status Answer(const Session& session, v1::AskRequest* request) {
-    const absl::StatusOr<client::Answer> answer = AskAndShow(session, *request);
-    if (!answer.ok()) {
-      if (session.environment().stop.stop_requested()) return answer.status();
-      session.json() ? PrintErrorJson(answer.status(), session.err())
-                     : PrintError(answer.status(), session.err());
-      return answer.status();
+  static void Tell(const Session& session, const absl::Status& status) {
+    if (session.json()) {
+      PrintErrorJson(status, session.err());
+    } else {
+      PrintError(status, session.err());
     }
+  }
+
+  static absl::Status Answer(const Session& session, v1::AskRequest* request) {
+    const absl::StatusOr<client::Answer> answer = AskAndShow(session, *request);
+    if (!answer.ok()) return answer.status();
     if (session.json()) {
       session.PrintJson(AnswerJson(*answer, request->log_probabilities()));
       session.out().flush();

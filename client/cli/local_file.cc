@@ -5,11 +5,14 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "client/cli/display.h"
 
 namespace docmem::cli {
 namespace {
 
 constexpr size_t kBlockBytes = size_t{1} << 20;
+
+std::string NameOfInput(const std::string& path) { return path == "-" ? "standard input" : path; }
 
 absl::StatusOr<std::string> ReadAll(std::istream& in, const std::string& name, uint64_t max_bytes) {
   std::string content;
@@ -38,7 +41,18 @@ absl::StatusOr<std::string> ReadInput(const std::string& path, uint64_t max_byte
                                       const Environment& environment) {
   if (path != "-") return ReadLocalFile(path, max_bytes);
   const std::stop_callback leave(environment.stop, environment.leave);
-  return ReadAll(*environment.in, "standard input", max_bytes);
+  return ReadAll(*environment.in, NameOfInput(path), max_bytes);
+}
+
+absl::StatusOr<std::string> ReadText(const std::string& path, uint64_t max_bytes,
+                                     const Environment& environment) {
+  absl::StatusOr<std::string> text = ReadInput(path, max_bytes, environment);
+  if (!text.ok()) return text;
+  if (!IsUtf8(*text)) {
+    return absl::InvalidArgumentError(absl::StrCat(NameOfInput(path), " isn't valid UTF-8"));
+  }
+  if (text->ends_with('\n')) text->pop_back();
+  return text;
 }
 
 LocalFileWriter::LocalFileWriter(std::string path)

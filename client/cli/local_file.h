@@ -18,6 +18,11 @@ absl::StatusOr<std::string> ReadLocalFile(const std::string& path, uint64_t max_
 absl::StatusOr<std::string> ReadInput(const std::string& path, uint64_t max_bytes,
                                       const Environment& environment);
 
+/// The same for a text of the user's, without its last line feed; INVALID_ARGUMENT unless it is
+/// UTF-8.
+absl::StatusOr<std::string> ReadText(const std::string& path, uint64_t max_bytes,
+                                     const Environment& environment);
+
 /// A file that exists under its name only when it is whole: written as `<path>.part`, which is
 /// deleted unless `Commit` renames it.
 class LocalFileWriter {

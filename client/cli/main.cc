@@ -54,7 +54,10 @@ class Interrupts {
   std::thread thread_;
 };
 
-void LeaveAtOnce() { _exit(docmem::cli::kStopped); }
+void LeaveAtOnce() {
+  if (isatty(STDERR_FILENO) == 1) std::cerr << std::endl;
+  _exit(docmem::cli::kStopped);
+}
 
 }  // namespace
 

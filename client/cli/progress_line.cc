@@ -19,13 +19,13 @@ void ProgressLine::Show(const std::string& text) {
   *terminal_ << kEraseLine << text << std::flush;
 }
 
-void ProgressLine::ShowBar(const std::string& text, double fraction) {
+void ProgressLine::ShowBar(const std::string& text, double fraction, const std::string& after) {
   const double part = std::clamp(std::isfinite(fraction) ? fraction : 0.0, 0.0, 1.0);
   const auto full = static_cast<size_t>(part * kBarColumns);
   std::string bar(full, '=');
   if (full < kBarColumns) bar += '>';
   bar.resize(kBarColumns, ' ');
-  Show(absl::StrFormat("%-12s [%s] %3.0f %%", text, bar, std::floor(100 * part)));
+  Show(absl::StrFormat("%-12s [%s] %3.0f %%  %s", text, bar, std::floor(100 * part), after));
 }
 
 void ProgressLine::Clear() {

@@ -16,8 +16,8 @@ class ProgressLine {
   ProgressLine& operator=(const ProgressLine&) = delete;
 
   void Show(const std::string& text);
-  /// "text [=====>    ] 50 %"; `fraction` from 0 to 1.
-  void ShowBar(const std::string& text, double fraction);
+  /// "text [=====>    ] 50 %  after"; `fraction` from 0 to 1.
+  void ShowBar(const std::string& text, double fraction, const std::string& after = "");
   void Clear();
 
  private:

@@ -43,7 +43,11 @@ Attempt TryIngest(DocumentRpc* rpc, grpc::ClientContext* context, const v1::Inge
   }
   // A write that fails means that the daemon has ended the call; its status follows below.
   if (stream->Write(first) && writer.Write(text)) writer.End();
-  return ReceiveBuild<v1::IngestResponse>(stream.get(), progress, result);
+  const auto after_sending = [&](const v1::BuildProgress& build) {
+    if (build.phase() != v1::BuildProgress::PHASE_RECEIVING) progress(build);
+  };
+  return ReceiveBuild<v1::IngestResponse>(
+      stream.get(), progress ? BuildProgressFunction(after_sending) : nullptr, result);
 }
 
 Attempt TryBuildCache(DocumentRpc* rpc, grpc::ClientContext* context,
