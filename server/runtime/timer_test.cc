@@ -57,12 +57,6 @@ TEST(TimerTest, ACancelledCallbackDoesNotRun) {
   EXPECT_FALSE(ran);
 }
 
-TEST(TimerTest, UnknownIdsAreIgnored) {
-  Timer timer;
-  timer.Cancel(0);
-  timer.Cancel(12345);
-}
-
 TEST(TimerTest, CancelWaitsForACallbackThatRuns) {
   std::atomic<bool> finished{false};
   absl::Notification started;
