@@ -43,7 +43,7 @@ absl::StatusOr<bool> SendFile(const AdapterSource& source, const v1::AdapterFile
   *message.mutable_file() = file;
   bool open = stream->Write(message);
   if (!open) return false;
-  const absl::Status read = internal::ReadFile(
+  absl::Status read = internal::ReadFile(
       source.path, [&](absl::string_view bytes) { return open = chunks->Write(bytes); });
   if (!read.ok()) return read;
   return open;
@@ -115,7 +115,7 @@ absl::StatusOr<v1::Adapter> AdapterClient::Upload(const v1::AdapterHeader& heade
                                                   const UploadProgressFunction& progress,
                                                   const CallOptions& options) {
   v1::Adapter adapter;
-  const absl::Status status = connection_->channel().Run(
+  absl::Status status = connection_->channel().Run(
       DocumentCall(header, Repeat::kSafe, internal::kLongTimeout), options,
       [&](grpc::ClientContext* context) {
         return TryUpload(stub_->rpc.get(), context, header, files, progress, &adapter);

@@ -27,7 +27,7 @@ class AdapterClientTest : public ::testing::Test {
   AdapterClientTest() : folder_(::testing::TempDir() + "docmem_adapter_client_test") {
     std::filesystem::create_directories(folder_);
   }
-  ~AdapterClientTest() override { std::filesystem::remove_all(folder_); }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
 
   AdapterSource Write(const std::string& name, const std::string& content) const {
     const std::string path = folder_ + "/" + name;

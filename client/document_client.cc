@@ -56,7 +56,7 @@ absl::StatusOr<v1::IngestResult> DocumentClient::Ingest(const v1::IngestHeader& 
   const internal::Call call{SafeIf(!header.replace()), internal::kLongTimeout,
                             DocumentHeader(header.collection(), id)};
   v1::IngestResult result;
-  const absl::Status status =
+  absl::Status status =
       connection_->channel().Run(call, options, [&](grpc::ClientContext* context) {
         return internal::TryIngest(stub_->rpc.get(), context, header, text, progress, &result);
       });
@@ -116,7 +116,7 @@ absl::StatusOr<v1::BuildCacheResult> DocumentClient::BuildCache(
     const v1::BuildCacheRequest& request, const BuildProgressFunction& progress,
     const CallOptions& options) {
   v1::BuildCacheResult result;
-  const absl::Status status =
+  absl::Status status =
       connection_->channel().Run(LongCall(request), options, [&](grpc::ClientContext* context) {
         return internal::TryBuildCache(stub_->rpc.get(), context, request, progress, &result);
       });
@@ -143,7 +143,7 @@ absl::StatusOr<v1::Document> DocumentClient::Import(const v1::ImportHeader& head
                                                     const SendProgressFunction& progress,
                                                     const CallOptions& options) {
   v1::Document document;
-  const absl::Status status = connection_->channel().Run(
+  absl::Status status = connection_->channel().Run(
       LongCall(header, Repeat::kUnsafe), options, [&](grpc::ClientContext* context) {
         return internal::TryImport(stub_->rpc.get(), context, header, path, progress, &document);
       });

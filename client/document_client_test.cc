@@ -57,6 +57,8 @@ class DocumentClientTest : public ::testing::Test {
 
   static void SendResult(IngestStream* stream) {
     v1::IngestResponse response;
+    response.mutable_progress()->set_phase(v1::BuildProgress::PHASE_RECEIVING);
+    stream->Write(response);
     response.mutable_progress()->set_phase(v1::BuildProgress::PHASE_PREFILLING);
     stream->Write(response);
     response.mutable_result()->mutable_document()->set_id("d1");
@@ -107,7 +109,7 @@ TEST_F(DocumentClientTest, ADerivedIdIsKnownToRoutersToo) {
   EXPECT_EQ(DerivedDocumentId("abc"), "ba7816bf8f01cfea414140de5dae2223");
 }
 
-TEST_F(DocumentClientTest, ProgressTellsSendingFirst) {
+TEST_F(DocumentClientTest, SendingIsToldByThisSideAndTheRestByTheDaemon) {
   AcceptIngestions();
   std::vector<v1::BuildProgress> seen;
   ASSERT_TRUE(Client()

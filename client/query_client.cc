@@ -55,7 +55,7 @@ QueryClient::~QueryClient() = default;
 absl::StatusOr<v1::Finished> QueryClient::Ask(const v1::AskRequest& request,
                                               const AskEvents& events, const CallOptions& options) {
   v1::Finished finished;
-  const absl::Status status = connection_->channel().Run(
+  absl::Status status = connection_->channel().Run(
       QuestionCall(request.memory()), options, [&](grpc::ClientContext* context) {
         return TryAsk(stub_->rpc.get(), context, request, events, &finished);
       });

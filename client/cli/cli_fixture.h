@@ -45,7 +45,7 @@ class CliTest : public ::testing::Test {
     std::filesystem::create_directories(folder_);
     variables_["DOCMEM_ADDRESS"] = daemon_.address();
   }
-  ~CliTest() override { std::filesystem::remove_all(folder_); }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
 
   int Docmem(const std::vector<std::string>& arguments, const std::string& input = "") {
     std::istringstream in(input);

@@ -1,6 +1,7 @@
 #include "client/cli/completion.h"
 
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -27,6 +28,16 @@ std::vector<std::string> Names(const Command& command) {
   return names;
 }
 
+// The choices of its positionals, such as the shells of completion.
+std::vector<std::string> PositionalChoices(const Command& command) {
+  std::vector<std::string> choices;
+  for (const Argument& argument : command.declared()) {
+    if (argument.kind != Argument::Kind::kPositional) continue;
+    choices.insert(choices.end(), argument.value.choices.begin(), argument.value.choices.end());
+  }
+  return choices;
+}
+
 void AppendOptions(const Command& command, std::vector<std::string>* words) {
   for (const Argument& argument : command.declared()) {
     if (argument.kind != Argument::Kind::kPositional) words->push_back(argument.name);
@@ -37,6 +48,7 @@ std::string WordsCase(const Command& root) {
   std::string out;
   Walk("docmem", root, [&](const std::string& path, const Command& command) {
     std::vector<std::string> words = Names(command);
+    for (std::string& choice : PositionalChoices(command)) words.push_back(std::move(choice));
     AppendOptions(command, &words);
     if (&command != &root) AppendOptions(root, &words);
     words.push_back("--help");
@@ -103,12 +115,12 @@ std::string FishCondition(const std::string& path, const std::vector<std::string
 std::string BashCompletion(const Command& root) {
   return absl::StrCat(R"(# Completion of docmem for bash.
 _docmem() {
-  local cur="${COMP_WORDS[COMP_CWORD]}" prev="" path=docmem word words=""
-  if ((COMP_CWORD > 0)); then prev="${COMP_WORDS[COMP_CWORD-1]}"; fi
-  for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
-    case "$path $word" in
+  local cur="${COMP_WORDS[COMP_CWORD]}" prev="" path=docmem words="" i
+  for ((i = 1; i < COMP_CWORD; ++i)); do
+    prev="${COMP_WORDS[i]}"
+    case "$path $prev" in
     )",
-                      PathsPattern(root), R"() path="$path $word" ;;
+                      PathsPattern(root), R"() path="$path $prev" ;;
     esac
   done
   case "$path $prev" in
@@ -137,6 +149,11 @@ std::string FishCompletion(const Command& root) {
     for (const auto& child : command.commands()) {
       absl::StrAppend(&out, "complete -c docmem -f", FishCondition(path, names), " -a ",
                       child->name(), " -d ", FishQuote(child->summary()), "\n");
+    }
+    const std::vector<std::string> choices = PositionalChoices(command);
+    if (!choices.empty()) {
+      absl::StrAppend(&out, "complete -c docmem -f", FishCondition(path, {}), " -a ",
+                      FishQuote(absl::StrJoin(choices, " ")), "\n");
     }
     for (const Argument& argument : command.declared()) {
       if (argument.kind == Argument::Kind::kPositional) continue;

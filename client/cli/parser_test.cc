@@ -184,6 +184,7 @@ TEST(Completion, BashCompletesCommandsOptionsAndChoices) {
   EXPECT_THAT(Complete(script, "docmem ask d1 --mode base-k"),
               ElementsAre("base-kv-adapter-decode"));
   EXPECT_THAT(Complete(script, "docmem list --output j"), ElementsAre("json"));
+  EXPECT_THAT(Complete(script, "docmem completion z"), ElementsAre("zsh"));
   EXPECT_THAT(Complete(script, "docmem ask status --ti"), ElementsAre("--timeout"));
 }
 

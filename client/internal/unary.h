@@ -16,7 +16,7 @@ absl::StatusOr<Response> Unary(const RetryingChannel& channel, Stub* stub,
                                const Request& request, const Call& call,
                                const CallOptions& options) {
   Response response;
-  const absl::Status status = channel.Run(call, options, [&](grpc::ClientContext* context) {
+  absl::Status status = channel.Run(call, options, [&](grpc::ClientContext* context) {
     response.Clear();
     return Attempt{.status = (stub->*method)(context, request, &response)};
   });
