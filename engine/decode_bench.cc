@@ -20,7 +20,7 @@ std::shared_ptr<const Engine> BenchEngine(const std::string& dtype) {
 void DecodeStep(benchmark::State& state) {
   const auto engine = BenchEngine(state.range(1) == 1 ? "bfloat16" : "float32");
   std::string document;
-  for (int i = 0; i < 100; ++i) {
+  for (int i = 0; i < 20; ++i) {
     document += "Line " + std::to_string(i) + " of a document that goes on for a while.\n";
   }
   const auto cache = testing::Ingest(*engine, engine->EncodeContext("", document, 0), {});
@@ -49,6 +49,7 @@ void DecodeStep(benchmark::State& state) {
 BENCHMARK(DecodeStep)
     ->ArgsProduct({{1, 2, 8, 32}, {0, 1}})
     ->ArgNames({"streams", "bf16"})
+    ->Iterations(32)
     ->UseRealTime()
     ->Unit(benchmark::kMillisecond);
 

@@ -31,6 +31,14 @@ void RequireVocabulary(const Tokenizer& tokenizer, const ModelConfig& config) {
   }
 }
 
+// A cache that claims to be this model's must have its shapes: a file from elsewhere may lie.
+void RequireShapes(const Cache& cache, const ModelConfig& config) {
+  if (cache.layers() != config.layers || cache.kv_heads() != config.kv_heads ||
+      cache.rows().keys.size(1) != config.head_dim) {
+    ThrowDataLoss("keys", "don't have the shape of the model that the header names");
+  }
+}
+
 }  // namespace
 
 std::shared_ptr<const Engine> Engine::Load(const EngineOptions& options,
@@ -130,6 +138,7 @@ uint64_t Engine::KvBytes(int64_t tokens) const {
 std::shared_ptr<const Cache> Engine::LoadCache(SharedBytes file) const {
   auto cache = ReadCacheFile(std::move(file), impl_->transformer.device());
   cache->identity().RequireModel(impl_->identity);
+  RequireShapes(*cache, config());
   return cache;
 }
 

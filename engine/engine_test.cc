@@ -240,6 +240,18 @@ TEST_F(EngineTest, ACacheOfAnotherModelDtypeOrRopeIsRefusedByTheFieldThatDiffers
             "config_digest");
 }
 
+TEST_F(EngineTest, ACacheThatClaimsToBeTheModelsButHasOtherShapesIsDataLoss) {
+  const auto cache = Ingest(*engine_, engine_->EncodeContext("", kDocument, 0), {});
+  const Cache narrow(cache->identity(), 2, 2,
+                     {.keys = cache->rows().keys.narrow(1, 0, 32),
+                      .values = cache->rows().values.narrow(1, 0, 32),
+                      .positions = cache->rows().positions,
+                      .offsets = cache->rows().offsets});
+  const Refusal refusal = Try([&] { engine_->LoadCache(Share(FileOf(narrow))); });
+  EXPECT_EQ(refusal.kind, ErrorKind::kDataLoss);
+  EXPECT_EQ(refusal.field, "keys");
+}
+
 TEST_F(EngineTest, IngestionPeakIsTwoAndAHalfTimesOneLayersRowsAndTwoHiddenStates) {
   EXPECT_EQ(engine_->IngestionPeakBytes(1000), 1000U * (2 * 2 * 64 + 2 * 64) * 4 * 5 / 2);
 }

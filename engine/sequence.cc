@@ -66,6 +66,9 @@ void Sequence::Validate(const Engine& engine) const {
     ThrowInvalidArgument("cache", "is missing");
   }
   request_.cache->identity().RequireModel(engine.identity());
+  for (int64_t layer = 0; layer < request_.cache->layers(); ++layer) {
+    request_.cache->Layer(layer);
+  }
   if (request_.prompt_ids.empty()) {
     ThrowInvalidArgument("prompt", "is empty");
   }

@@ -292,6 +292,25 @@ TEST_F(SessionTest, TheLimitOfPositionsIsToldWithBothNumbers) {
   }
 }
 
+TEST_F(SessionTest, ARaggedCacheIsRefusedBeforeItRuns) {
+  const KeptRows& whole = first_->rows();
+  const int64_t n = whole.keys.size(0) - 1;
+  KeptRows rows{.keys = whole.keys.narrow(0, 0, n),
+                .values = whole.values.narrow(0, 0, n),
+                .positions = whole.positions.narrow(0, 0, n),
+                .offsets = whole.offsets.clone()};
+  rows.offsets[-1] -= 1;
+  const auto ragged = std::make_shared<const Cache>(first_->identity(), 2, 2, rows);
+  Session session(engine_);
+  try {
+    session.Add(Ask(ragged, "When?"));
+    ADD_FAILURE() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kUnimplemented);
+  }
+  EXPECT_EQ(session.running(), 0);
+}
+
 TEST_F(SessionTest, ACacheOfAnotherModelIsRefused) {
   const auto other = TinyEngine("tiny-llama", "bfloat16");
   Session session(other);

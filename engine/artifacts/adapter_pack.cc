@@ -208,12 +208,12 @@ PackedAdapter PackAdapter(const PeftFolder& folder, const ModelConfig& model,
                           const PackAdapterOptions& options) {
   const PeftConfig config = PeftConfig::Parse(RequireFile(folder, kConfigFile));
   const std::string& tensors = RequireFile(folder, kTensorFile);
-  RequireBase(config, options);
   RequireHeadUntouched(config);
   const SafetensorsView file =
       SafetensorsView::Parse(std::as_bytes(std::span(tensors)), kTensorFile);
   Packing packing(file, config, model, options);
   packing.Run();
+  RequireBase(config, options);
   PackedAdapter result{.content_hash = ContentHash(folder), .description = packing.description()};
   result.file = PackedAdapterFile(result.content_hash, packing.weights());
   result.description.packed_bytes = result.file.size();

@@ -259,6 +259,8 @@ TEST(AdapterRefusalTest, AnotherBaseNeedsPermission) {
   EXPECT_EQ(PackFolder(with_base("org/other"), true).text, "accepted");
   EXPECT_EQ(PackFolder(with_base("/models/Small/")).text, "accepted");
   EXPECT_EQ(PackFolder(with_base("")).text, "accepted");
+  files.tensors[kQ0 + ".lora_A.weight"] = at::ones({4, 17});
+  ExpectRefused(PackFolder(with_base("org/other")), ErrorKind::kInvalidArgument, "[4, 17]");
 }
 
 }  // namespace
