@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -54,11 +55,15 @@ class TemporaryFolder {
   std::string path_;
 };
 
-/// What `du --apparent-size` counts: lengths of the regular files below `folder`.
+/// What `du --apparent-size` counts: lengths of the regular files below `folder`. Files that go
+/// meanwhile don't count.
 inline uint64_t BytesBelow(const std::string& folder) {
   uint64_t bytes = 0;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
-    if (entry.is_regular_file()) bytes += entry.file_size();
+    std::error_code gone;
+    const bool is_file = entry.is_regular_file(gone);
+    const uintmax_t length = is_file ? entry.file_size(gone) : 0;
+    if (!gone) bytes += length;
   }
   return bytes;
 }

@@ -20,7 +20,7 @@ class HealthCommand final : public Command {
     const absl::StatusOr<bool> serving =
         client.IsServing(liveness_ ? "docmem.liveness" : "", session.call());
     if (!serving.ok()) return serving.status();
-    if (!*serving) return absl::FailedPreconditionError("not serving");
+    if (!*serving) return absl::UnavailableError("not serving");
     if (session.json()) {
       session.PrintJson(R"({"serving":true})");
     } else {

@@ -86,7 +86,9 @@ void Memories::Prefetch(const store::DocumentKey& document, const store::Cache& 
                         absl::AnyInvocable<void(absl::Status)> done) {
   Acquire(document, cache, adapter, store::WhenFull::kFail,
           [done = std::move(done)](absl::StatusOr<LeasedMemories> memories) mutable {
-            done(memories.status());
+            const absl::Status status = memories.status();
+            memories = absl::CancelledError("the lease is given back");
+            done(status);
           });
 }
 

@@ -291,7 +291,7 @@ def test_a_failure_exits_with_1_and_tells_why(cli):
     error = cli.error("ask", "none", "q")
     assert (error["code"], error["reason"]) == ("NOT_FOUND", "DOCUMENT_NOT_FOUND")
     done = cli.run("ask", "d", "q", "--ratio", "0.77", code=FAILED)
-    assert b"reason: CACHE_NOT_FOUND" in done.stderr and b"available: " in done.stderr
+    assert b"reason: CACHE_NOT_FOUND" in done.stderr and b"it has: " in done.stderr
     assert cli.error("ingest", cli.folder / "absent.txt")["code"] == "NOT_FOUND"
     began = time.monotonic()
     error = cli.error("--timeout", "2", "status", DOCMEM_ADDRESS="127.0.0.1:1")

@@ -17,6 +17,8 @@ BINARIES = Path(os.environ.get("DOCMEM_BIN_DIR", ROOT / "build/release/bin"))
 TINY_LLAMA = ROOT / "tests/reference/models/tiny-llama"
 
 LONG = os.environ.get("DOCMEM_LONG") == "1"
+# The tests' own variables, such as DOCMEM_DATA, are settings to a daemon.
+SETTING_FREE = {k: v for k, v in os.environ.items() if not k.startswith("DOCMEM_")}
 START_TIMEOUT_S = 120
 STOP_TIMEOUT_S = 60
 ANY_PORT = "127.0.0.1:0"
@@ -59,7 +61,7 @@ class Daemon:
         self._addresses_file = self.folder / "addresses.json"
         self._addresses = {}
         self._clients = []
-        self._environment = {**os.environ, **(environment or {})}
+        self._environment = {**SETTING_FREE, **(environment or {})}
         self._command = [BINARIES / "docmemd", "--model", model, "--threads", "1"]
         self._command += ["--addresses-file", self._addresses_file]
         for name, value in {**DEFAULTS, "--data": self.data}.items():

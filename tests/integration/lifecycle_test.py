@@ -8,7 +8,7 @@ from pathlib import Path
 import grpc
 import pytest
 from client import refusal, refused
-from daemon import BINARIES, NOT_SERVING, SERVING, TINY_LLAMA, eventually
+from daemon import BINARIES, NOT_SERVING, SERVING, SETTING_FREE, TINY_LLAMA, eventually
 from folders import adapter
 from stubs import v1
 from texts import document
@@ -21,7 +21,7 @@ REAL_MODEL = Path(os.environ["DOCMEM_SMOLLM2"])
 def run_docmemd(*arguments, **environment):
     return subprocess.run(
         [BINARIES / "docmemd", *arguments],
-        env={**os.environ, **environment},
+        env={**SETTING_FREE, **environment},
         capture_output=True,
         text=True,
         timeout=60,
@@ -138,7 +138,7 @@ def test_a_killed_daemon_comes_back_with_what_it_had(make_daemon):
 
 def test_one_daemon_per_data_folder(daemon, client, make_daemon):
     code, log = make_daemon("--data", daemon.data).refusal()
-    assert code == 1 and "lock" in log
+    assert code == 1 and "another process" in log
     assert client.status().phase == Phase.PHASE_SERVING
 
 
