@@ -195,8 +195,8 @@ def test_a_client_behind_a_dead_network_is_noticed(daemon, client):
 
 @pytest.mark.long
 def test_a_client_that_doesnt_read_is_cut(daemon, client):
-    # A window that doesn't grow, so that it is full soon.
-    lazy = daemon.client(options=[("grpc.http2.bdp_probe", 0), ("grpc.http2.lookahead_bytes", 4096)])
+    window = [("grpc.http2.bdp_probe", 0), ("grpc.http2.lookahead_bytes", 4096)]
+    lazy = daemon.client(options=window)  # it doesn't grow, so it is full soon
     stream = lazy.queries.Ask(ask_request("d", max_tokens=ENDLESS), timeout=200)
     next(stream)
     eventually(lambda: running(client) == 1)
