@@ -9,7 +9,7 @@ import time
 
 import pytest
 from daemon import BINARIES, eventually
-from folders import ADAPTERS, CONFIG, adapter
+from folders import ADAPTERS, CONFIG, adapter, with_config
 from texts import document
 
 DONE, FAILED, USAGE, STOPPED = 0, 1, 2, 130
@@ -210,8 +210,13 @@ def test_a_refused_adapter_is_told_with_its_reason(cli):
     (folder / "adapter_model.bin").write_bytes(b"pickle")
     assert cli.error("adapter", "upload", "d", folder)["reason"] == "ADAPTER_UNSUPPORTED"
     assert cli.error("adapter", "upload", "d", cli.folder / "none")["code"] == "NOT_FOUND"
-    error = cli.error("adapter", "upload", "d", ADAPTERS / "all-linear")
-    assert error["reason"] == "ADAPTER_OTHER_BASE"
+    other = cli.folder / "other"
+    other.mkdir()
+    for file, content in with_config(adapter(), base_model_name_or_path="other-llama").items():
+        (other / file).write_bytes(content)
+    assert cli.error("adapter", "upload", "d", other)["reason"] == "ADAPTER_OTHER_BASE"
+    wrong_shapes = cli.error("adapter", "upload", "d", ADAPTERS / "all-linear")
+    assert wrong_shapes["reason"] == "ADAPTER_INVALID"
 
 
 def test_collections_are_made_shown_changed_and_deleted(cli):
