@@ -1,8 +1,6 @@
 """Damaged or unknown models are refused at start: by name, with an exit code, and at once."""
 
 import json
-import os
-import shutil
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy
@@ -98,9 +96,33 @@ CASES = {
 }
 
 
-def broken(place, source=None, **changes):
-    folder = model(place, **({"source": source} if source else {}),
-                   **{key: changes[key] for key in ("config", "tensors") if key in changes})
+def cut(shard, part):
+    """Fault 56: bytes are missing at the end of a shard, a number or a part of it."""
+    file = f"model-0000{shard}-of-00002.safetensors"
+    size = (SHARDED / file).stat().st_size
+    gone = int(size * part) if part < 1 else part
+    changes = edit(file, lambda data: data[: size - gone])
+    return {"source": SHARDED, **changes}, f"{file} is cut: {gone} byte"
+
+
+INDEX = "model.safetensors.index.json"
+SECOND = "model-00002-of-00002.safetensors"
+CASES |= {f"shard {shard} without {part}": cut(shard, part)
+          for shard in (1, 2) for part in (1, 4096, 0.5)}
+CASES |= {
+    "a shard missing": ({"source": SHARDED, "remove": SECOND}, SECOND),
+    "an empty index": ({"source": SHARDED, **edit(INDEX, lambda d: b"{}")}, INDEX),
+    "an index that leaves the folder": (
+        {"source": SHARDED, **edit(INDEX, lambda d: d.replace(b"model-00002", b"../x"))}, "../x"),
+    "a shard twice": ({"source": SHARDED, **edit(
+        SECOND, lambda _: (SHARDED / "model-00001-of-00002.safetensors").read_bytes())},
+        "model-0000"),
+}
+
+
+def broken(place, **changes):
+    copied = {key: changes[key] for key in ("source", "config", "tensors") if key in changes}
+    folder = model(place, **copied)
     if "edit" in changes:
         file, change = changes["edit"]
         (folder / file).write_bytes(change((folder / file).read_bytes()))
@@ -129,35 +151,6 @@ def test_a_start_is_refused_by_name(refusals, name):
     last = [json.loads(line) for line in log.splitlines() if "can't start" in line]
     assert last and named in last[-1]["message"], log
     assert len(last[-1]["message"]) < 1000
-
-
-@pytest.mark.parametrize("missing", [1, 4096, 0.5])
-@pytest.mark.parametrize("shard", [1, 2])
-def test_a_truncated_shard_is_named_with_what_is_missing(make_daemon, tmp_path, shard, missing):
-    # Fault 56.
-    folder = model(tmp_path / "models", source=SHARDED)
-    file = folder / f"model-0000{shard}-of-00002.safetensors"
-    size = file.stat().st_size
-    gone = int(size * missing) if isinstance(missing, float) else missing
-    os.truncate(file, size - gone)
-    code, log = make_daemon(model=folder).refusal()
-    assert code == 1 and file.name in log
-    assert str(gone) in log or str(size - gone) in log or str(size) in log
-
-
-@pytest.mark.parametrize("damage", [
-    lambda folder: (folder / "model-00002-of-00002.safetensors").unlink(),
-    lambda folder: (folder / "model.safetensors.index.json").write_text("{}"),
-    lambda folder: (folder / "model.safetensors.index.json").write_text(
-        (folder / "model.safetensors.index.json").read_text().replace("model-00002", "../x")),
-    lambda folder: shutil.copy(folder / "model-00001-of-00002.safetensors",
-                               folder / "model-00002-of-00002.safetensors"),
-])
-def test_shards_must_be_what_the_index_says(make_daemon, tmp_path, damage):
-    folder = model(tmp_path / "models", source=SHARDED)
-    damage(folder)
-    code, log = make_daemon(model=folder).refusal()
-    assert code == 1 and "model" in log
 
 
 def test_nothing_is_left_by_a_refused_start_and_the_next_one_works(make_daemon, tmp_path):
