@@ -245,3 +245,25 @@ def test_a_waiting_request_can_be_aborted(make_daemon, patient):
     for stream in streams:
         refused(lambda stream=stream: stream, "CANCELLED", "ABORTED_BY_CLIENT")
     assert client.ask("d").finished
+
+
+@pytest.mark.long
+def test_a_waiting_request_hears_of_its_place_every_15_seconds(make_daemon, patient):
+    client = make_daemon("--max-sequences", "1", model=patient).start().client()
+    client.ingest(document("progress"), "d")
+    streams = []
+    for _ in range(3):
+        streams.append(client.queries.Ask(ask_request("d", max_tokens=100_000), timeout=60))
+        next(streams[-1])
+    eventually(lambda: client.status().queue.waiting == 2)
+    began = time.monotonic()
+    places = []
+    for _ in range(2):
+        progress = next(streams[2]).progress
+        assert progress.phase == v1.Progress.PHASE_QUEUED and progress.elapsed_seconds > 10
+        places.append(progress.queue_position)
+        if len(places) == 1:
+            streams[1].cancel()
+    assert places == [1, 0] and 25 < time.monotonic() - began < 40
+    for stream in streams:
+        stream.cancel()
