@@ -75,6 +75,7 @@ TEST_F(AdapterClientTest, FilesAreAnnouncedSentAndClosedByOneDigest) {
         sent_bytes = sent;
         EXPECT_EQ(total, 2'500'002U);
       });
+  daemon_.Settle();
   ASSERT_TRUE(adapter.ok()) << adapter.status();
   EXPECT_EQ(adapter->version(), 3U);
   EXPECT_EQ(order, "header adapter_config.json:2 adapter_model.safetensors:2500000 ");
@@ -125,7 +126,9 @@ TEST_F(AdapterClientTest, ADownloadIsCheckedAgainstItsDigest) {
   Collector collector;
   EXPECT_TRUE(Client().Download({}, &collector).ok());
   EXPECT_EQ(collector.content, "<adapter_config.json>ab<adapter_model.safetensors>c");
+  daemon_.Settle();
   digest = Digest("abd");
+  daemon_.Settle();
   EXPECT_TRUE(absl::IsDataLoss(Client().Download({}, &collector)));
 }
 

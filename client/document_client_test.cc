@@ -73,6 +73,13 @@ class DocumentClientTest : public ::testing::Test {
     };
   }
 
+  absl::StatusOr<v1::IngestResult> Ingest(const v1::IngestHeader& header, const std::string& text,
+                                          const BuildProgressFunction& progress = nullptr) {
+    auto result = Client().Ingest(header, text, progress);
+    daemon_.Settle();
+    return result;
+  }
+
   DocumentClient Client() {
     return DocumentClient(*Connection::Open({.address = daemon_.address(), .clock = clock_}));
   }
@@ -90,7 +97,7 @@ TEST_F(DocumentClientTest, ALongTextGoesInChunksAndIsClosedByItsDigest) {
   v1::IngestHeader header;
   header.set_document("d1");
   header.mutable_options()->set_title("Titel");
-  const auto result = Client().Ingest(header, text);
+  const auto result = Ingest(header, text);
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_EQ(result->document().id(), "d1");
   EXPECT_EQ(received_.header.options().title(), "Titel");
@@ -104,7 +111,7 @@ TEST_F(DocumentClientTest, ALongTextGoesInChunksAndIsClosedByItsDigest) {
 
 TEST_F(DocumentClientTest, ADerivedIdIsKnownToRoutersToo) {
   AcceptIngestions();
-  ASSERT_TRUE(Client().Ingest({}, "abc").ok());
+  ASSERT_TRUE(Ingest({}, "abc").ok());
   EXPECT_EQ(received_.document_header, "default/ba7816bf8f01cfea414140de5dae2223");
   EXPECT_EQ(DerivedDocumentId("abc"), "ba7816bf8f01cfea414140de5dae2223");
 }
@@ -112,10 +119,9 @@ TEST_F(DocumentClientTest, ADerivedIdIsKnownToRoutersToo) {
 TEST_F(DocumentClientTest, SendingIsToldByThisSideAndTheRestByTheDaemon) {
   AcceptIngestions();
   std::vector<v1::BuildProgress> seen;
-  ASSERT_TRUE(Client()
-                  .Ingest({}, std::string(1'500'000, 'a'),
-                          [&](const v1::BuildProgress& progress) { seen.push_back(progress); })
-                  .ok());
+  ASSERT_TRUE(Ingest({}, std::string(1'500'000, 'a'), [&](const v1::BuildProgress& progress) {
+                seen.push_back(progress);
+              }).ok());
   ASSERT_EQ(seen.size(), 3U);
   EXPECT_EQ(seen[0].phase(), v1::BuildProgress::PHASE_RECEIVING);
   EXPECT_EQ(seen[0].received_bytes(), internal::kChunkBytes);
@@ -129,7 +135,7 @@ TEST_F(DocumentClientTest, ARefusalInTheMiddleOfTheTextIsTheResult) {
     stream->Read(&request);
     return ToStatus(Refusal{.code = StatusCode::ALREADY_EXISTS, .reason = "DOCUMENT_EXISTS"});
   };
-  const auto result = Client().Ingest({}, std::string(20'000'000, 'a'));
+  const auto result = Ingest({}, std::string(20'000'000, 'a'));
   EXPECT_TRUE(absl::IsAlreadyExists(result.status())) << result.status();
   EXPECT_EQ(DetailOf(result.status()).reason, "DOCUMENT_EXISTS");
 }
@@ -141,14 +147,14 @@ TEST_F(DocumentClientTest, AnIngestionIsRepeatedUnlessItReplaces) {
     SendResult(stream);
     return grpc::Status::OK;
   };
-  EXPECT_TRUE(Client().Ingest({}, "abc").ok());
+  EXPECT_TRUE(Ingest({}, "abc").ok());
   EXPECT_EQ(tries_, 3);
   EXPECT_EQ(received_.end.sha256(), Digest("abc"));
   tries_ = 0;
   v1::IngestHeader replace;
   replace.set_replace(true);
   replace.set_revision(2);
-  EXPECT_TRUE(absl::IsUnavailable(Client().Ingest(replace, "abc").status()));
+  EXPECT_TRUE(absl::IsUnavailable(Ingest(replace, "abc").status()));
   EXPECT_EQ(tries_, 1);
 }
 
@@ -218,9 +224,13 @@ TEST_F(ReceiveTextTest, ASinkThatFailsEndsTheCallWithItsStatus) {
 TEST_F(DocumentClientTest, OnlyCallsThatAreSafeToRepeatAreRepeated) {
   std::atomic<int> calls = 0;
   const grpc::Status lost(StatusCode::UNAVAILABLE, "connection reset");
-  daemon_.handlers.delete_document = [&](auto*, const auto&, auto*) { return ++calls, lost; };
-  daemon_.handlers.update_document = [&](auto*, const auto&, auto*) { return ++calls, lost; };
-  daemon_.handlers.get_document = [&](auto*, const auto&, auto*) { return ++calls, lost; };
+  const auto lose = [&](auto*, const auto&, auto*) {
+    ++calls;
+    return lost;
+  };
+  daemon_.handlers.delete_document = lose;
+  daemon_.handlers.update_document = lose;
+  daemon_.handlers.get_document = lose;
   const auto count = [&](const auto& call) {
     calls = 0;
     EXPECT_FALSE(call().ok());

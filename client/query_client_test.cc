@@ -60,7 +60,9 @@ class QueryClientTest : public ::testing::Test {
     v1::AskRequest request;
     request.mutable_memory()->set_document("d1");
     QueryClient client(*Connection::Open({.address = daemon_.address(), .clock = clock_}));
-    return client.Ask(request, options);
+    auto answer = client.Ask(request, options);
+    daemon_.Settle();
+    return answer;
   }
 
   FakeDaemon daemon_;

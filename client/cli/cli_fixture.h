@@ -66,7 +66,9 @@ class CliTest : public ::testing::Test {
                                       },
                                   .stop = stop_.get_token(),
                                   .leave = [] {}};
+    daemon_.Settle();
     const int code = cli::Run(arguments, environment);
+    daemon_.Settle();
     out_ = out_buffer.str();
     err_ = err.str();
     return code;

@@ -28,7 +28,7 @@ class TextCommand final : public Command {
     const bool whole = session.json() || session.environment().out_is_terminal;
     std::string text;
     client::DocumentClient client(session.connection());
-    const absl::Status status = client.GetText(
+    absl::Status status = client.GetText(
         request,
         [&](absl::string_view bytes) {
           if (whole) {

@@ -15,7 +15,6 @@ namespace docmem::cli {
 namespace {
 
 using client::testing::HeaderOf;
-using client::testing::Refusal;
 using grpc::StatusCode;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;

@@ -21,6 +21,7 @@ std::string JsonArray(const std::vector<std::string>& values);
 template <class Messages>
 std::string JsonArrayOf(const Messages& messages) {
   std::vector<std::string> values;
+  values.reserve(static_cast<size_t>(messages.size()));
   for (const auto& message : messages) values.push_back(ToJson(message));
   return JsonArray(values);
 }

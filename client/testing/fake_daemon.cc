@@ -12,26 +12,20 @@ using grpc::ServerReader;
 using grpc::ServerWriter;
 using grpc::Status;
 
-template <class Function, class... Arguments>
-Status Call(const Function& function, ServerContext* context, Arguments&&... arguments) {
-  if (!function) return {grpc::StatusCode::UNIMPLEMENTED, "not scripted"};
-  return function(context, std::forward<Arguments>(arguments)...);
-}
-
 class Query final : public v1::QueryService::Service {
  public:
   explicit Query(const FakeHandlers* handlers) : handlers_(*handlers) {}
   Status Ask(ServerContext* context, const v1::AskRequest* request,
              ServerWriter<v1::AskResponse>* writer) override {
-    return Call(handlers_.ask, context, *request, writer);
+    return handlers_.ask(context, *request, writer);
   }
   Status Score(ServerContext* context, const v1::ScoreRequest* request,
                v1::ScoreResponse* response) override {
-    return Call(handlers_.score, context, *request, response);
+    return handlers_.score(context, *request, response);
   }
   Status Abort(ServerContext* context, const v1::AbortRequest* request,
                v1::AbortResponse* response) override {
-    return Call(handlers_.abort, context, *request, response);
+    return handlers_.abort(context, *request, response);
   }
 
  private:
@@ -43,47 +37,47 @@ class Document final : public v1::DocumentService::Service {
   explicit Document(const FakeHandlers* handlers) : handlers_(*handlers) {}
   Status Ingest(ServerContext* context,
                 grpc::ServerReaderWriter<v1::IngestResponse, v1::IngestRequest>* stream) override {
-    return Call(handlers_.ingest, context, stream);
+    return handlers_.ingest(context, stream);
   }
   Status Get(ServerContext* context, const v1::GetDocumentRequest* request,
              v1::Document* response) override {
-    return Call(handlers_.get_document, context, *request, response);
+    return handlers_.get_document(context, *request, response);
   }
   Status List(ServerContext* context, const v1::ListDocumentsRequest* request,
               v1::ListDocumentsResponse* response) override {
-    return Call(handlers_.list_documents, context, *request, response);
+    return handlers_.list_documents(context, *request, response);
   }
   Status Update(ServerContext* context, const v1::UpdateDocumentRequest* request,
                 v1::Document* response) override {
-    return Call(handlers_.update_document, context, *request, response);
+    return handlers_.update_document(context, *request, response);
   }
   Status Delete(ServerContext* context, const v1::DeleteDocumentRequest* request,
                 v1::DeleteDocumentResponse* response) override {
-    return Call(handlers_.delete_document, context, *request, response);
+    return handlers_.delete_document(context, *request, response);
   }
   Status GetText(ServerContext* context, const v1::GetTextRequest* request,
                  ServerWriter<v1::GetTextResponse>* writer) override {
-    return Call(handlers_.get_text, context, *request, writer);
+    return handlers_.get_text(context, *request, writer);
   }
   Status Prefetch(ServerContext* context, const v1::PrefetchRequest* request,
                   v1::PrefetchResponse* response) override {
-    return Call(handlers_.prefetch, context, *request, response);
+    return handlers_.prefetch(context, *request, response);
   }
   Status BuildCache(ServerContext* context, const v1::BuildCacheRequest* request,
                     ServerWriter<v1::BuildCacheResponse>* writer) override {
-    return Call(handlers_.build_cache, context, *request, writer);
+    return handlers_.build_cache(context, *request, writer);
   }
   Status DeleteCache(ServerContext* context, const v1::DeleteCacheRequest* request,
                      v1::DeleteCacheResponse* response) override {
-    return Call(handlers_.delete_cache, context, *request, response);
+    return handlers_.delete_cache(context, *request, response);
   }
   Status Export(ServerContext* context, const v1::ExportDocumentRequest* request,
                 ServerWriter<v1::ExportDocumentResponse>* writer) override {
-    return Call(handlers_.export_document, context, *request, writer);
+    return handlers_.export_document(context, *request, writer);
   }
   Status Import(ServerContext* context, ServerReader<v1::ImportDocumentRequest>* reader,
                 v1::Document* response) override {
-    return Call(handlers_.import_document, context, reader, response);
+    return handlers_.import_document(context, reader, response);
   }
 
  private:
@@ -95,19 +89,19 @@ class Adapter final : public v1::AdapterService::Service {
   explicit Adapter(const FakeHandlers* handlers) : handlers_(*handlers) {}
   Status Upload(ServerContext* context, ServerReader<v1::UploadAdapterRequest>* reader,
                 v1::Adapter* response) override {
-    return Call(handlers_.upload, context, reader, response);
+    return handlers_.upload(context, reader, response);
   }
   Status List(ServerContext* context, const v1::ListAdaptersRequest* request,
               v1::ListAdaptersResponse* response) override {
-    return Call(handlers_.list_adapters, context, *request, response);
+    return handlers_.list_adapters(context, *request, response);
   }
   Status SetCurrent(ServerContext* context, const v1::SetCurrentAdapterRequest* request,
                     v1::SetCurrentAdapterResponse* response) override {
-    return Call(handlers_.set_current, context, *request, response);
+    return handlers_.set_current(context, *request, response);
   }
   Status Download(ServerContext* context, const v1::DownloadAdapterRequest* request,
                   ServerWriter<v1::DownloadAdapterResponse>* writer) override {
-    return Call(handlers_.download, context, *request, writer);
+    return handlers_.download(context, *request, writer);
   }
 
  private:
@@ -119,11 +113,11 @@ class Collection final : public v1::CollectionService::Service {
   explicit Collection(const FakeHandlers* handlers) : handlers_(*handlers) {}
   Status Create(ServerContext* context, const v1::CreateCollectionRequest* request,
                 v1::Collection* response) override {
-    return Call(handlers_.create_collection, context, *request, response);
+    return handlers_.create_collection(context, *request, response);
   }
   Status Update(ServerContext* context, const v1::UpdateCollectionRequest* request,
                 v1::Collection* response) override {
-    return Call(handlers_.update_collection, context, *request, response);
+    return handlers_.update_collection(context, *request, response);
   }
 
  private:
@@ -135,11 +129,11 @@ class Admin final : public v1::AdminService::Service {
   explicit Admin(const FakeHandlers* handlers) : handlers_(*handlers) {}
   Status GetStatus(ServerContext* context, const v1::GetStatusRequest* request,
                    v1::GetStatusResponse* response) override {
-    return Call(handlers_.get_status, context, *request, response);
+    return handlers_.get_status(context, *request, response);
   }
   Status Drain(ServerContext* context, const v1::DrainRequest* request,
                v1::DrainResponse* response) override {
-    return Call(handlers_.drain, context, *request, response);
+    return handlers_.drain(context, *request, response);
   }
 
  private:
@@ -180,6 +174,7 @@ FakeDaemon::~FakeDaemon() { Stop(); }
 void FakeDaemon::Stop() {
   server_->Shutdown(std::chrono::system_clock::now());
   server_->Wait();
+  Settle();
 }
 
 grpc::Status ToStatus(const Refusal& refusal) {
