@@ -90,6 +90,7 @@ absl::StatusOr<Adapter> StoreImpl::PublishAdapter(const AdapterPublication& publ
   std::unique_ptr<WrittenBatch> batch;
   if (write) {
     std::vector<PlannedFile> planned;
+    planned.reserve(publication.files.size() + 1);
     for (const NewFile& file : publication.files) {
       planned.push_back({&file, ArtifactKind::kAdapter});
     }

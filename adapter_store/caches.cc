@@ -49,6 +49,7 @@ absl::StatusOr<Document> StoreImpl::PublishCaches(const DocumentKey& key,
   const std::vector<const NewCache*> missing = Missing(document, caches);
   if (missing.empty()) return document;
   std::vector<PlannedFile> planned;
+  planned.reserve(missing.size());
   for (const NewCache* cache : missing) planned.push_back({&cache->file, ArtifactKind::kCache});
   STORE_ASSIGN_OR_RETURN(std::unique_ptr<WrittenBatch> batch, parts_.publisher->Write(planned));
 

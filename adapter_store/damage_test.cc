@@ -73,7 +73,7 @@ TEST_F(DamageTest, DamagedAdapterIsMendedByUploadingItAgain) {
 }
 
 TEST_F(DamageTest, DamagedRowQuarantinesItsDocumentOnly) {
-  const char* const kDamage[] = {
+  const char* const damages[] = {
       "UPDATE documents SET title = 'x' WHERE name = 'a'",
       "UPDATE documents SET state = 77 WHERE name = 'a'",
       "UPDATE documents SET text_bytes = -5 WHERE name = 'a'",
@@ -87,7 +87,7 @@ TEST_F(DamageTest, DamagedRowQuarantinesItsDocumentOnly) {
       "UPDATE files SET digest = 'x' WHERE document_id = (SELECT id FROM documents "
       "WHERE name = 'a')",
   };
-  for (const char* damage : kDamage) {
+  for (const char* damage : damages) {
     for (const char* id : {"a", "b"}) {
       ASSERT_OK(Ingest(*store_, Key(id), "text", 1));
       ASSERT_OK(store_->PublishAdapter(AdapterOf(Key(id), 1, "w")));

@@ -52,6 +52,7 @@ TEST_F(DiskBudgetTest, ParallelWritersNeverExceedTheBudget) {
     while (!done) most = std::max<uint64_t>(most, OnDisk());
   });
   std::vector<std::thread> writers;
+  writers.reserve(4);
   for (int i = 0; i < 4; ++i) {
     writers.emplace_back([&, i] {
       for (int round = 0; round < 10; ++round) {
@@ -140,6 +141,7 @@ TEST_F(DiskBudgetTest, FiveHundredDocumentsAreAllThereAfterRestart) {
 
 TEST_F(DiskBudgetTest, ConcurrentCallsOnTheSameDocumentKeepItWhole) {
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int thread = 0; thread < 4; ++thread) {
     threads.emplace_back([&, thread] {
       for (int i = 0; i < 15; ++i) {

@@ -162,6 +162,7 @@ absl::StatusOr<Document> StoreImpl::PublishDocument(const DocumentPublication& p
   const std::string frame = publication.text.has_value() ? CompressText(*publication.text) : "";
   const NewFile text = FileFromMemory(kTextFile, std::as_bytes(std::span<const char>(frame)));
   std::vector<PlannedFile> planned;
+  planned.reserve(publication.caches.size() + 1);
   for (const NewCache& cache : publication.caches) {
     planned.push_back({&cache.file, ArtifactKind::kCache});
   }
@@ -189,6 +190,7 @@ absl::Status StoreImpl::MakeReady(Sql& sql, DocumentRow row, const DocumentPubli
   for (const StoredFile& file : files) new_bytes += file.bytes;
   STORE_RETURN_IF_ERROR(CheckQuota(sql, collection, 0, new_bytes));
   std::vector<WrittenCache> caches;
+  caches.reserve(publication.caches.size());
   for (size_t i = 0; i < publication.caches.size(); ++i) {
     caches.push_back({&publication.caches[i].spec, &files[i]});
   }

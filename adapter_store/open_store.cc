@@ -29,7 +29,7 @@ absl::StatusOr<std::string> MakeInstance(FileSystem& files,
                                          const std::function<void(std::span<std::byte>)>& random) {
   std::string bytes(kInstanceBytes, '\0');
   random(std::as_writable_bytes(std::span<char>(bytes)));
-  const std::string instance = absl::BytesToHexString(bytes);
+  std::string instance = absl::BytesToHexString(bytes);
   const absl::Status removed = files.Remove(kNewInstanceFile);
   if (!absl::IsNotFound(removed)) STORE_RETURN_IF_ERROR(removed);
   STORE_ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file, files.Create(kNewInstanceFile));

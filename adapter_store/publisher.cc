@@ -15,6 +15,7 @@ constexpr size_t kSpareBytes = size_t{4} << 20;
 
 std::vector<FileRef> RefsOf(const Intent& intent) {
   std::vector<FileRef> refs;
+  refs.reserve(intent.files.size());
   for (const IntentFile& file : intent.files) refs.push_back({file.id, file.kind});
   return refs;
 }
@@ -45,7 +46,7 @@ absl::StatusOr<std::unique_ptr<WrittenBatch>> Publisher::Write(
 }
 
 absl::Status Publisher::WriteAll(WrittenBatch& batch, std::vector<DiskReservation> reservations,
-                                 const std::vector<PlannedFile>& planned) {
+                                 const std::vector<PlannedFile>& planned) const {
   const std::vector<FileRef> refs = RefsOf(batch.intent_);
   for (size_t i = 0; i < planned.size(); ++i) {
     const NewFile& file = *planned[i].file;
@@ -90,7 +91,7 @@ absl::Status Publisher::Delete(Body body) {
   return status;
 }
 
-absl::Status Publisher::KeepSpare() {
+absl::Status Publisher::KeepSpare() const {
   const absl::StatusOr<FileEntry> entry = options_.files->Stat(kSpareFile);
   if (entry.ok() && entry->bytes >= kSpareBytes) return absl::OkStatus();
   if (entry.ok()) STORE_RETURN_IF_ERROR(options_.files->Remove(kSpareFile));
@@ -99,14 +100,14 @@ absl::Status Publisher::KeepSpare() {
   return file->Sync();
 }
 
-void Publisher::Abandon(const Intent& intent) {
+void Publisher::Abandon(const Intent& intent) const {
   if (FinishDeletion(intent).ok()) return;
   options_.registry
       ->Write([&](Sql& sql) { return SetIntentAction(sql, intent.id, IntentAction::kDelete); })
       .IgnoreError();
 }
 
-absl::Status Publisher::FinishDeletion(const Intent& intent) {
+absl::Status Publisher::FinishDeletion(const Intent& intent) const {
   const std::vector<FileRef> refs = RefsOf(intent);
   for (const FileRef& ref : refs) {
     STORE_RETURN_IF_ERROR(options_.artifacts->Remove(ref).status());

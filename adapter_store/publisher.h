@@ -73,7 +73,7 @@ class Publisher {
   /// As `Commit` without a batch; works on a full disk too.
   absl::Status Delete(Body body);
   /// Makes the file whose space `Delete` uses on a full disk.
-  absl::Status KeepSpare();
+  absl::Status KeepSpare() const;
   /// Deletes dead files, see `AdapterStore::CollectGarbage`.
   absl::Status CollectGarbage();
 
@@ -85,9 +85,9 @@ class Publisher {
   enum class Fate { kKeep, kDelete, kDeleteWhenOld };
   Fate FateOf(const Intent& intent) const;
   absl::Status WriteAll(WrittenBatch& batch, std::vector<DiskReservation> reservations,
-                        const std::vector<PlannedFile>& planned);
-  void Abandon(const Intent& intent);
-  absl::Status FinishDeletion(const Intent& intent);
+                        const std::vector<PlannedFile>& planned) const;
+  void Abandon(const Intent& intent) const;
+  absl::Status FinishDeletion(const Intent& intent) const;
   Intent NewIntent(IntentAction action) const;
 
   const PublisherOptions options_;

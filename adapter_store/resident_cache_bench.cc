@@ -31,24 +31,24 @@ void Request(Cache& cache, int64_t id) {
                 [](absl::StatusOr<Cache::Leases> leases) { benchmark::DoNotOptimize(leases); });
 }
 
-void BM_Hit(benchmark::State& state) {
-  static const std::unique_ptr<Cache> cache = MakeCache(1 << 20);
+void Hit(benchmark::State& state) {
+  static const std::unique_ptr<Cache> kCache = MakeCache(1 << 20);
   if (state.thread_index() == 0) {
-    for (int64_t id = 0; id < 1024; ++id) Request(*cache, id);
+    for (int64_t id = 0; id < 1024; ++id) Request(*kCache, id);
   }
   int64_t id = state.thread_index();
-  for (auto _ : state) Request(*cache, id++ % 1024);
+  for (auto _ : state) Request(*kCache, id++ % 1024);
 }
-BENCHMARK(BM_Hit)->Threads(1)->Threads(2)->Threads(4)->UseRealTime();
+BENCHMARK(Hit)->Threads(1)->Threads(2)->Threads(4)->UseRealTime();
 
 // Every request unloads one of `range` items.
-void BM_MissInAFullCache(benchmark::State& state) {
+void MissInAFullCache(benchmark::State& state) {
   const std::unique_ptr<Cache> cache = MakeCache(static_cast<uint64_t>(state.range(0)));
   int64_t id = 0;
   while (id < state.range(0)) Request(*cache, id++);
   for (auto _ : state) Request(*cache, id++);
 }
-BENCHMARK(BM_MissInAFullCache)->Arg(100)->Arg(10000)->Arg(100000);
+BENCHMARK(MissInAFullCache)->Arg(100)->Arg(10000)->Arg(100000);
 
 }  // namespace
 }  // namespace docmem::store

@@ -39,6 +39,7 @@ TEST_F(ResidentCacheTest, LoadsOnceAndThenHits) {
 TEST_F(ResidentCacheTest, OneLoadServesAllThatWaitForIt) {
   Make(100);
   std::vector<std::shared_ptr<std::optional<Result>>> results;
+  results.reserve(10);
   for (int i = 0; i < 10; ++i) results.push_back(Ask("a", 40));
   RunTasks();
   for (const auto& result : results) {

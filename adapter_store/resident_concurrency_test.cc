@@ -98,7 +98,8 @@ TEST(ResidentCacheMemoryTest, MemoryIsGivenBackBeforeTheNextLoadBegins) {
     };
     std::vector<ResidentItem<Block>> items;
     items.push_back(std::move(item));
-    cache.Acquire(std::move(items), WhenFull::kFail, [](auto leases) { ASSERT_TRUE(leases.ok()); });
+    cache.Acquire(std::move(items), WhenFull::kFail,
+                  [](const auto& leases) { ASSERT_TRUE(leases.ok()); });
     while (!tasks.empty()) {
       absl::AnyInvocable<void()> task = std::move(tasks.front());
       tasks.pop_front();
@@ -160,6 +161,7 @@ TEST(ResidentCacheConcurrencyTest, BudgetHoldsAndEveryRequestEndsOnce) {
       }
     };
     std::vector<std::thread> threads;
+    threads.reserve(kThreads);
     for (int i = 0; i < kThreads; ++i) threads.emplace_back(client, i + 1);
     for (std::thread& thread : threads) thread.join();
     pool.Drain();

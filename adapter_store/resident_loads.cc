@@ -35,20 +35,21 @@ void CoreImpl::Loaded(const std::shared_ptr<Entry>& entry,
     entry->load_time = time;
     entry->loader = nullptr;
     ResidentKindStats& stats = StatsOf(*entry);
-    ++(value.ok() ? stats.loads_ok : stats.loads_failed);
-    if (value.ok()) entry->value = *std::move(value);
-    if (!value.ok()) Forget(*entry);
+    const absl::Status status = value.status();
+    ++(status.ok() ? stats.loads_ok : stats.loads_failed);
+    if (status.ok()) entry->value = *std::move(value);
+    if (!status.ok()) Forget(*entry);
     ++entry->leases;  // keeps it through the loop
     for (const AcquireId id : std::exchange(entry->waiters, {})) {
       const auto found = admitted_.find(id);
       if (found == admitted_.end()) continue;
-      if (value.ok() && --found->second->loads_open > 0) continue;
+      if (status.ok() && --found->second->loads_open > 0) continue;
       std::unique_ptr<Request> request = std::move(found->second);
       admitted_.erase(found);
-      if (value.ok()) {
+      if (status.ok()) {
         Complete(std::move(request), effects);
       } else {
-        FailRequest(std::move(request), value.status(), effects);
+        FailRequest(std::move(request), status, effects);
       }
     }
     Unlease(*entry, effects);
@@ -59,6 +60,7 @@ void CoreImpl::Loaded(const std::shared_ptr<Entry>& entry,
 
 void CoreImpl::Complete(std::unique_ptr<Request> request, Effects& effects) {
   std::vector<CoreLease> leases;
+  leases.reserve(request->entries.size());
   for (size_t i = 0; i < request->entries.size(); ++i) {
     leases.emplace_back(shared_from_this(), std::move(request->entries[i]), request->found_in[i]);
   }

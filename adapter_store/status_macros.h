@@ -8,6 +8,7 @@
 #define STORE_CONCAT_(a, b) a##b
 #define STORE_CONCAT(a, b) STORE_CONCAT_(a, b)
 
+// NOLINTBEGIN(bugprone-macro-parentheses): a declaration can't stand in parentheses.
 #define STORE_RETURN_IF_ERROR_(status, expression)                       \
   do {                                                                   \
     if (absl::Status status = (expression); !status.ok()) return status; \
@@ -16,6 +17,7 @@
   auto result = (expression);                                    \
   if (!result.ok()) return result.status();                      \
   declaration = *std::move(result)
+// NOLINTEND(bugprone-macro-parentheses)
 
 /// Returns a failure to the caller.
 #define STORE_RETURN_IF_ERROR(expression) \

@@ -33,7 +33,7 @@ absl::StatusOr<std::string> ReadFile(FileSystem& files, const std::string& path)
   absl::StatusOr<std::unique_ptr<ReadableFile>> file = files.Open(path);
   if (!file.ok()) return file.status();
   std::string text((*file)->bytes(), '\0');
-  const absl::Status status = (*file)->Read(0, std::as_writable_bytes(std::span<char>(text)));
+  absl::Status status = (*file)->Read(0, std::as_writable_bytes(std::span<char>(text)));
   if (!status.ok()) return status;
   return text;
 }

@@ -27,7 +27,7 @@ std::string CompressText(const std::string& text) {
 }
 
 absl::StatusOr<std::string> DecompressText(std::span<const std::byte> frame, uint64_t text_bytes) {
-  const unsigned long long declared = ZSTD_getFrameContentSize(frame.data(), frame.size());
+  const uint64_t declared = ZSTD_getFrameContentSize(frame.data(), frame.size());
   if (declared != text_bytes ||
       ZSTD_findFrameCompressedSize(frame.data(), frame.size()) != frame.size()) {
     return absl::DataLossError(

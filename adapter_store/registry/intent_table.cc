@@ -77,6 +77,7 @@ absl::StatusOr<std::vector<Intent>> AllIntents(Sql& sql) {
         return absl::OkStatus();
       }));
   std::vector<Intent> result;
+  result.reserve(intents.size());
   for (auto& [id, intent] : intents) result.push_back(std::move(intent));
   return result;
 }

@@ -123,6 +123,7 @@ TEST_P(RegistryConformanceTest, WritersRunOneAfterTheOther) {
   constexpr int kThreads = 4;
   constexpr int kRounds = 25;
   std::vector<std::thread> threads;
+  threads.reserve(kThreads);
   for (int i = 0; i < kThreads; ++i) {
     threads.emplace_back([&] {
       for (int round = 0; round < kRounds; ++round) {

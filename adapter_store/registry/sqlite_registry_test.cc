@@ -30,7 +30,7 @@ class SqliteRegistryTest : public ::testing::Test {
 
   absl::StatusOr<std::string> Value(Registry& registry, const std::string& statement) {
     std::string value;
-    const absl::Status status = registry.Read([&](Sql& sql) {
+    absl::Status status = registry.Read([&](Sql& sql) {
       return sql.Query(statement, {}, [&](const SqlRow& row) {
         value = TextOf(row[0]);
         return absl::OkStatus();

@@ -35,7 +35,7 @@ class FaultyRegistry : public Registry {
     if (!fails) return base_->Write(body);
     if (fault_ == Fault::kFull) return absl::ResourceExhaustedError("injected fault: full");
     const absl::Status status = base_->Write([&](Sql& sql) {
-      const absl::Status result = body(sql);
+      absl::Status result = body(sql);
       if (!result.ok() || fault_ == Fault::kAfterCommit) return result;
       return absl::UnavailableError("injected fault: before commit");
     });

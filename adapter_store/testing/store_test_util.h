@@ -143,7 +143,7 @@ inline absl::StatusOr<Document> Ingest(AdapterStore& store, const DocumentKey& k
 
 inline absl::StatusOr<std::string> ReadAll(AdapterStore& store, const StoredFile& file) {
   std::string bytes(file.bytes, '\0');
-  const absl::Status status = store.ReadFile(file, std::as_writable_bytes(std::span<char>(bytes)));
+  absl::Status status = store.ReadFile(file, std::as_writable_bytes(std::span<char>(bytes)));
   if (!status.ok()) return status;
   return bytes;
 }
