@@ -39,7 +39,7 @@ struct ResidentItem {
   ResidentKey key;
   uint64_t bytes = 0;  ///< what it will occupy, padding included; reserved before the load begins
   Tier source = Tier::kDisk;  ///< where the loader takes it from
-  /// Runs on the executor, at most once at a time for a key. The value's bytes are `bytes`.
+  /// Runs on the executor, at most once at a time for a key; doesn't throw.
   std::function<absl::StatusOr<std::unique_ptr<const Value>>()> loader;
 };
 

@@ -244,13 +244,6 @@ absl::Status DeleteAdapterRow(Sql& sql, int64_t id) {
   return sql.Execute("DELETE FROM adapters WHERE id = $1", {id});
 }
 
-absl::StatusOr<uint32_t> CountAdapters(Sql& sql, int64_t document_id) {
-  STORE_ASSIGN_OR_RETURN(
-      const int64_t count,
-      Number(sql, "SELECT COUNT(*) FROM adapters WHERE document_id = $1", {document_id}));
-  return static_cast<uint32_t>(count);
-}
-
 absl::Status InsertFile(Sql& sql, const FileRow& row) {
   std::vector<SqlValue> parameters = Encode(row);
   parameters.emplace_back(row.file.id);

@@ -58,7 +58,6 @@ absl::StatusOr<std::vector<AdapterRow>> AdaptersOf(Sql& sql, int64_t document_id
                                                    uint32_t limit);
 absl::Status UpdateAdapterRow(Sql& sql, const AdapterRow& row);
 absl::Status DeleteAdapterRow(Sql& sql, int64_t id);
-absl::StatusOr<uint32_t> CountAdapters(Sql& sql, int64_t document_id);
 
 /// The id is the caller's, from `BeginPublication`.
 absl::Status InsertFile(Sql& sql, const FileRow& row);
