@@ -189,13 +189,14 @@ def test_settings_come_from_flag_variable_file_and_default_in_this_order(tmp_pat
     ("max_queue = -1", "max_queue"),
     ('device_budget = "-5MiB"', "device_budget"),
     ("insecure = 3", "insecure"),
-    ("max_queue =", "1"),
+    ("max_queue =", "expected value"),
 ])
 def test_a_wrong_line_of_the_settings_file_is_named(tmp_path, line, said):
     file = tmp_path / "docmemd.toml"
     file.write_text(f'model = "m"\ndata = "d"\n{line}\n')
     done = run_docmemd("--config", file, "--check-config")
-    assert done.returncode == 2 and said in done.stderr and "3" in done.stderr, done.stderr
+    assert done.returncode == 2 and said in done.stderr, done.stderr
+    assert f"{file}:3" in done.stderr, done.stderr
 
 
 @pytest.mark.parametrize("arguments", [
