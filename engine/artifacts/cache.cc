@@ -11,7 +11,8 @@ namespace docmem::engine {
 namespace {
 
 std::span<const int64_t> Offsets(const KeptRows& rows) {
-  return {rows.offsets.const_data_ptr<int64_t>(), static_cast<size_t>(rows.offsets.numel())};
+  return {static_cast<const int64_t*>(rows.offsets.const_data_ptr()),
+          static_cast<size_t>(rows.offsets.numel())};
 }
 
 void Require(bool fits, const char* section, const char* message) {
@@ -44,7 +45,7 @@ void CheckOffsets(const KeptRows& rows) {
 
 void CheckPositions(const KeptRows& rows, int64_t context_tokens) {
   const std::span<const int64_t> offsets = Offsets(rows);
-  const int32_t* positions = rows.positions.const_data_ptr<int32_t>();
+  const int32_t* positions = static_cast<const int32_t*>(rows.positions.const_data_ptr());
   for (size_t head = 0; head + 1 < offsets.size(); ++head) {
     int64_t least = 0;
     for (int64_t row = offsets[head]; row < offsets[head + 1]; ++row) {

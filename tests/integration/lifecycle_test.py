@@ -165,7 +165,7 @@ def test_the_data_folder_keeps_its_compute_type(make_daemon, tmp_path):
     # Fault 6: `auto` is settled once, and the settled type is what is compared.
     daemon = make_daemon("--dtype", "bfloat16", folder=tmp_path / "one").start()
     assert daemon.client().status().model.dtype == "bfloat16"
-    assert daemon.stop() == 0
+    daemon.kill()
     code, log = make_daemon("--dtype", "float32", folder=tmp_path / "one").refusal()
     assert code == 1 and "--dtype bfloat16" in log
     daemon = make_daemon("--dtype", "auto", folder=tmp_path / "one").start()

@@ -139,7 +139,7 @@ def refusals(make_shared_daemon, folder):
         model_folder = broken(folder / f"model-{number}", **CASES[name][0])
         return make_shared_daemon(model=model_folder, folder=folder / f"data-{number}").refusal()
 
-    with ThreadPoolExecutor(6) as pool:
+    with ThreadPoolExecutor(8) as pool:
         return dict(zip(CASES, pool.map(start, range(len(CASES)), CASES), strict=True))
 
 
