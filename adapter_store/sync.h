@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
@@ -43,10 +44,12 @@ class CondVar {
     condition_.wait(lock);
     lock.release();
   }
-  /// False when `timeout` passed without a signal.
+  /// False when `timeout` passed without a signal; none longer than an hour is waited for.
   bool WaitFor(Mutex* mutex, absl::Duration timeout) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    // The library adds the timeout to the clock: that of an infinite one would overflow.
+    const absl::Duration bounded = std::min(timeout, absl::Hours(1));
     std::unique_lock<std::mutex> lock(mutex->mutex_, std::adopt_lock);
-    const auto result = condition_.wait_for(lock, absl::ToChronoNanoseconds(timeout));
+    const auto result = condition_.wait_for(lock, absl::ToChronoNanoseconds(bounded));
     lock.release();
     return result == std::cv_status::no_timeout;
   }

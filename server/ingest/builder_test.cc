@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "absl/synchronization/notification.h"
 #include "engine/formats/digest.h"
 #include "server/errors/error.h"
+#include "server/runtime/test_event.h"
 #include "server/runtime/testing.h"
 
 namespace docmem::server {
@@ -29,14 +29,14 @@ class RecordingSink : public BuildSink {
     closed.Notify();
   }
   const absl::StatusOr<BuildResult>& Wait() {
-    EXPECT_TRUE(closed.WaitForNotificationWithTimeout(kPatience));
+    EXPECT_TRUE(closed.WaitFor(kPatience));
     return result;
   }
 
   std::mutex mutex;
   std::vector<BuildProgress::Phase> phases;
   absl::StatusOr<BuildResult> result = absl::UnknownError("nothing came");
-  absl::Notification closed;
+  TestEvent closed;
 };
 
 class BuilderTest : public testing::Test {

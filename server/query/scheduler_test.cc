@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/notification.h"
 #include "server/errors/error.h"
+#include "server/runtime/test_event.h"
 #include "server/runtime/testing.h"
 
 namespace docmem::server {
@@ -31,14 +31,14 @@ class RecordingSink : public AnswerSink {
     text += delta.text;
     tokens.insert(tokens.end(), delta.token_ids.begin(), delta.token_ids.end());
     logprobs.insert(logprobs.end(), delta.logprobs.begin(), delta.logprobs.end());
-    if (!first_token.HasBeenNotified()) first_token.Notify();
+    if (!first_token.HasHappened()) first_token.Notify();
   }
   void OnFinished(const AnswerFinished& value) override { finished = value; }
   void OnClosed(const absl::Status& end) override {
     status = end;
     closed.Notify();
   }
-  bool WaitClosed() { return closed.WaitForNotificationWithTimeout(kPatience); }
+  bool WaitClosed() { return closed.WaitFor(kPatience); }
 
   std::optional<AnswerStarted> started;
   std::atomic<int> progress_messages{0};
@@ -47,8 +47,8 @@ class RecordingSink : public AnswerSink {
   std::vector<float> logprobs;
   std::optional<AnswerFinished> finished;
   absl::Status status;
-  absl::Notification first_token;
-  absl::Notification closed;
+  TestEvent first_token;
+  TestEvent closed;
 };
 
 class SchedulerTest : public testing::Test {
@@ -189,7 +189,7 @@ TEST_F(SchedulerTest, AFullQueueRefusesAtOnceAndALiveRequestIdIsTaken) {
   Question endless = Ask("d", "endless");
   endless.max_tokens = 100'000;
   ASSERT_TRUE(scheduler->Submit(std::move(endless), running).ok());
-  ASSERT_TRUE(running->first_token.WaitForNotificationWithTimeout(kPatience));
+  ASSERT_TRUE(running->first_token.WaitFor(kPatience));
 
   const auto waiting = std::make_shared<RecordingSink>();
   ASSERT_TRUE(scheduler->Submit(Ask("d", "waiting"), waiting).ok());
@@ -197,7 +197,7 @@ TEST_F(SchedulerTest, AFullQueueRefusesAtOnceAndALiveRequestIdIsTaken) {
   EXPECT_EQ(store::ReasonOf(scheduler->Submit(Ask("d", "third"), refused)), reason::kQueueFull);
   EXPECT_EQ(store::ReasonOf(scheduler->Submit(Ask("d", "waiting"), refused)),
             reason::kRequestIdInUse);
-  EXPECT_FALSE(refused->closed.HasBeenNotified());
+  EXPECT_FALSE(refused->closed.HasHappened());
 
   EXPECT_TRUE(scheduler->End("tester", "endless", absl::CancelledError("enough")));
   ASSERT_TRUE(running->WaitClosed());
@@ -230,7 +230,7 @@ TEST_F(SchedulerTest, ADeadlineActsWhileWaitingAndWhileRunning) {
   Question second = Ask("d", "second");
   second.deadline = absl::Now() + absl::Milliseconds(200);
   ASSERT_TRUE(scheduler->Submit(std::move(endless), running).ok());
-  ASSERT_TRUE(running->first_token.WaitForNotificationWithTimeout(kPatience));
+  ASSERT_TRUE(running->first_token.WaitFor(kPatience));
   ASSERT_TRUE(scheduler->Submit(std::move(second), waiting).ok());
   ASSERT_TRUE(waiting->WaitClosed());
   ASSERT_TRUE(running->WaitClosed());
@@ -290,7 +290,7 @@ TEST_F(SchedulerTest, ProgressComesWhileAQuestionWaits) {
   Question endless = Ask("d", "endless");
   endless.max_tokens = 100'000;
   ASSERT_TRUE(scheduler->Submit(std::move(endless), running).ok());
-  ASSERT_TRUE(running->first_token.WaitForNotificationWithTimeout(kPatience));
+  ASSERT_TRUE(running->first_token.WaitFor(kPatience));
   ASSERT_TRUE(scheduler->Submit(Ask("d", "waiting"), waiting).ok());
   const absl::Time limit = absl::Now() + kPatience;
   while (waiting->progress_messages < 2 && absl::Now() < limit) {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "absl/synchronization/notification.h"
+#include "server/runtime/test_event.h"
 #include "server/runtime/testing.h"
 
 namespace docmem::server {
@@ -18,11 +18,11 @@ constexpr absl::Duration kPatience = absl::Seconds(60);
 class RecordingSink : public SequenceSink {
  public:
   void OnEvent(const engine::SequenceEvent& event) override {
-    EXPECT_FALSE(closed.HasBeenNotified());
+    EXPECT_FALSE(closed.HasHappened());
     tokens.insert(tokens.end(), event.token_ids.begin(), event.token_ids.end());
     text += event.text;
     finished = finished || event.finish.has_value();
-    if (!tokens.empty() && !first_token.HasBeenNotified()) first_token.Notify();
+    if (!tokens.empty() && !first_token.HasHappened()) first_token.Notify();
   }
   void OnClosed(const absl::Status& end) override {
     status = end;
@@ -33,8 +33,8 @@ class RecordingSink : public SequenceSink {
   std::string text;
   bool finished = false;
   absl::Status status;
-  absl::Notification first_token;
-  absl::Notification closed;
+  TestEvent first_token;
+  TestEvent closed;
 };
 
 class CountingWork : public TensorWork {
@@ -53,7 +53,7 @@ class CountingWork : public TensorWork {
   std::atomic<int> done{0};
   int throw_at = -1;
   absl::Status status;
-  absl::Notification closed;
+  TestEvent closed;
 
  private:
   const int units_;
@@ -78,7 +78,7 @@ TEST_F(EngineLoopTest, ASequenceRunsToItsEndAndGivesItsMemoryBackBeforeItIsClose
   engine::SequenceRequest request = Request(8);
   const std::weak_ptr<const engine::Cache> cache = request.cache;
   loop.Submit(std::move(request), sink);
-  ASSERT_TRUE(sink->closed.WaitForNotificationWithTimeout(kPatience));
+  ASSERT_TRUE(sink->closed.WaitFor(kPatience));
   EXPECT_TRUE(sink->status.ok()) << sink->status;
   EXPECT_TRUE(sink->finished);
   EXPECT_FALSE(sink->tokens.empty());
@@ -90,9 +90,9 @@ TEST_F(EngineLoopTest, ACancelledSequenceEndsWithTheGivenStatus) {
   EngineLoop loop(TinyEngine(), &metrics_, {});
   const auto sink = std::make_shared<RecordingSink>();
   const EngineLoop::Ticket ticket = loop.Submit(Request(100'000), sink);
-  ASSERT_TRUE(sink->first_token.WaitForNotificationWithTimeout(kPatience));
+  ASSERT_TRUE(sink->first_token.WaitFor(kPatience));
   loop.Cancel(ticket, absl::CancelledError("enough"));
-  ASSERT_TRUE(sink->closed.WaitForNotificationWithTimeout(kPatience));
+  ASSERT_TRUE(sink->closed.WaitFor(kPatience));
   EXPECT_EQ(sink->status, absl::CancelledError("enough"));
   EXPECT_EQ(loop.running_sequences(), 0);
   EXPECT_EQ(loop.own_kv_bytes(), 0U);
@@ -106,8 +106,8 @@ TEST_F(EngineLoopTest, ARefusedRequestIsClosedWithItsReasonAndOthersGoOn) {
   empty.prompt_ids.clear();
   loop.Submit(std::move(empty), bad);
   loop.Submit(Request(4), good);
-  ASSERT_TRUE(bad->closed.WaitForNotificationWithTimeout(kPatience));
-  ASSERT_TRUE(good->closed.WaitForNotificationWithTimeout(kPatience));
+  ASSERT_TRUE(bad->closed.WaitFor(kPatience));
+  ASSERT_TRUE(good->closed.WaitFor(kPatience));
   EXPECT_TRUE(absl::IsInvalidArgument(bad->status)) << bad->status;
   EXPECT_TRUE(good->status.ok()) << good->status;
 }
@@ -116,15 +116,15 @@ TEST_F(EngineLoopTest, WorkAdvancesBetweenDecodeStepsAndStreamsGoOn) {
   EngineLoop loop(TinyEngine(), &metrics_, {});
   const auto sink = std::make_shared<RecordingSink>();
   const EngineLoop::Ticket ticket = loop.Submit(Request(100'000), sink);
-  ASSERT_TRUE(sink->first_token.WaitForNotificationWithTimeout(kPatience));
+  ASSERT_TRUE(sink->first_token.WaitFor(kPatience));
   const auto work = std::make_shared<CountingWork>(20);
   loop.Post(work);
-  ASSERT_TRUE(work->closed.WaitForNotificationWithTimeout(kPatience));
+  ASSERT_TRUE(work->closed.WaitFor(kPatience));
   EXPECT_TRUE(work->status.ok());
   EXPECT_EQ(work->done, 20);
-  EXPECT_FALSE(sink->closed.HasBeenNotified());
+  EXPECT_FALSE(sink->closed.HasHappened());
   loop.Cancel(ticket, absl::CancelledError(""));
-  ASSERT_TRUE(sink->closed.WaitForNotificationWithTimeout(kPatience));
+  ASSERT_TRUE(sink->closed.WaitFor(kPatience));
 }
 
 TEST_F(EngineLoopTest, WorkThatThrowsIsClosedWithTheStatusAndTheNextOneRuns) {
@@ -134,7 +134,7 @@ TEST_F(EngineLoopTest, WorkThatThrowsIsClosedWithTheStatusAndTheNextOneRuns) {
   const auto next = std::make_shared<CountingWork>(3);
   loop.Post(broken);
   loop.Post(next);
-  ASSERT_TRUE(next->closed.WaitForNotificationWithTimeout(kPatience));
+  ASSERT_TRUE(next->closed.WaitFor(kPatience));
   EXPECT_TRUE(absl::IsInternal(broken->status)) << broken->status;
   EXPECT_EQ(broken->done, 2);
   EXPECT_TRUE(next->status.ok());
@@ -146,7 +146,7 @@ TEST_F(EngineLoopTest, WithdrawnWorkStopsBeforeItsNextUnit) {
   const EngineLoop::Ticket ticket = loop.Post(endless);
   while (endless->done == 0) absl::SleepFor(absl::Milliseconds(1));
   loop.Withdraw(ticket, absl::CancelledError("left"));
-  ASSERT_TRUE(endless->closed.WaitForNotificationWithTimeout(kPatience));
+  ASSERT_TRUE(endless->closed.WaitFor(kPatience));
   EXPECT_EQ(endless->status, absl::CancelledError("left"));
   EXPECT_EQ(loop.waiting_work(), 0);
 }
@@ -157,7 +157,7 @@ TEST_F(EngineLoopTest, StopClosesEverythingWithItsStatusAndRefusesWhatComesLater
   const auto work = std::make_shared<CountingWork>(1'000'000'000);
   loop.Submit(Request(100'000), running);
   loop.Post(work);
-  ASSERT_TRUE(running->first_token.WaitForNotificationWithTimeout(kPatience));
+  ASSERT_TRUE(running->first_token.WaitFor(kPatience));
   loop.Stop(absl::UnavailableError("stopping"));
   EXPECT_EQ(running->status, absl::UnavailableError("stopping"));
   EXPECT_EQ(work->status, absl::UnavailableError("stopping"));

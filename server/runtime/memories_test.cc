@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "absl/synchronization/notification.h"
 #include "adapter_store/errors.h"
+#include "server/runtime/test_event.h"
 #include "server/runtime/testing.h"
 
 namespace docmem::server {
@@ -15,13 +15,13 @@ namespace {
 absl::StatusOr<LeasedMemories> AcquireNow(TestParts& parts, const store::Document& document,
                                           const store::Adapter* adapter) {
   absl::StatusOr<LeasedMemories> result = absl::UnknownError("nothing came");
-  absl::Notification done;
+  TestEvent done;
   parts.memories.Acquire(document.key, document.caches.front(), adapter, store::WhenFull::kWait,
                          [&](absl::StatusOr<LeasedMemories> memories) {
                            result = std::move(memories);
                            done.Notify();
                          });
-  done.WaitForNotification();
+  done.Wait();
   return result;
 }
 
@@ -128,14 +128,14 @@ TEST(MemoriesTest, AFileOverTheBudgetIsRefusedWithTheNumbers) {
 TEST(MemoriesTest, PrefetchLoadsAndGivesTheLeaseBack) {
   TestParts parts;
   const store::Document document = parts.Publish("d", {500'000});
-  absl::Notification done;
+  TestEvent done;
   absl::Status status;
   parts.memories.Prefetch(document.key, document.caches.front(), nullptr,
                           [&](const absl::Status& end) {
                             status = end;
                             done.Notify();
                           });
-  done.WaitForNotification();
+  done.Wait();
   EXPECT_TRUE(status.ok()) << status;
   EXPECT_TRUE(parts.memories.IsLoaded(document.key, document.caches.front()));
   EXPECT_EQ(parts.memories.Residents().front().resident.leases, 0U);

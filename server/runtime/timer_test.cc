@@ -6,8 +6,8 @@
 #include <mutex>
 #include <vector>
 
-#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
+#include "server/runtime/test_event.h"
 
 namespace docmem::server {
 namespace {
@@ -15,7 +15,7 @@ namespace {
 TEST(TimerTest, CallbacksRunInTheOrderOfTheirTimes) {
   Timer timer;
   std::vector<int> order;
-  absl::Notification done;
+  TestEvent done;
   const absl::Time now = absl::Now();
   timer.At(now + absl::Milliseconds(60), [&] {
     order.push_back(3);
@@ -23,25 +23,25 @@ TEST(TimerTest, CallbacksRunInTheOrderOfTheirTimes) {
   });
   timer.At(now + absl::Milliseconds(20), [&] { order.push_back(1); });
   timer.At(now + absl::Milliseconds(40), [&] { order.push_back(2); });
-  ASSERT_TRUE(done.WaitForNotificationWithTimeout(absl::Seconds(30)));
+  ASSERT_TRUE(done.WaitFor(absl::Seconds(30)));
   EXPECT_EQ(order, (std::vector<int>{1, 2, 3}));
 }
 
 TEST(TimerTest, ATimeInThePastRunsAtOnce) {
   Timer timer;
-  absl::Notification done;
+  TestEvent done;
   timer.At(absl::InfinitePast(), [&] { done.Notify(); });
-  EXPECT_TRUE(done.WaitForNotificationWithTimeout(absl::Seconds(30)));
+  EXPECT_TRUE(done.WaitFor(absl::Seconds(30)));
 }
 
 TEST(TimerTest, AnInfiniteTimeNeverRunsAndDoesNotHoldUpOthers) {
   std::atomic<bool> never{false};
-  absl::Notification done;
+  TestEvent done;
   {
     Timer timer;
     timer.At(absl::InfiniteFuture(), [&] { never = true; });
     timer.At(absl::Now(), [&] { done.Notify(); });
-    EXPECT_TRUE(done.WaitForNotificationWithTimeout(absl::Seconds(30)));
+    EXPECT_TRUE(done.WaitFor(absl::Seconds(30)));
   }
   EXPECT_FALSE(never);
 }
@@ -51,38 +51,38 @@ TEST(TimerTest, ACancelledCallbackDoesNotRun) {
   Timer timer;
   const Timer::Id id = timer.At(absl::Now() + absl::Milliseconds(50), [&] { ran = true; });
   timer.Cancel(id);
-  absl::Notification later;
+  TestEvent later;
   timer.At(absl::Now() + absl::Milliseconds(100), [&] { later.Notify(); });
-  ASSERT_TRUE(later.WaitForNotificationWithTimeout(absl::Seconds(30)));
+  ASSERT_TRUE(later.WaitFor(absl::Seconds(30)));
   EXPECT_FALSE(ran);
 }
 
 TEST(TimerTest, CancelWaitsForACallbackThatRuns) {
   std::atomic<bool> finished{false};
-  absl::Notification started;
+  TestEvent started;
   Timer timer;
   const Timer::Id id = timer.At(absl::Now(), [&] {
     started.Notify();
     absl::SleepFor(absl::Milliseconds(50));
     finished = true;
   });
-  started.WaitForNotification();
+  started.Wait();
   timer.Cancel(id);
   EXPECT_TRUE(finished);
 }
 
 TEST(TimerTest, ACallbackMayCancelItselfAndAddOthers) {
   Timer timer;
-  absl::Notification done;
+  TestEvent done;
   std::atomic<Timer::Id> id{0};
-  absl::Notification known;
+  TestEvent known;
   id = timer.At(absl::Now(), [&] {
-    known.WaitForNotification();
+    known.Wait();
     timer.Cancel(id);
     timer.At(absl::Now(), [&] { done.Notify(); });
   });
   known.Notify();
-  EXPECT_TRUE(done.WaitForNotificationWithTimeout(absl::Seconds(30)));
+  EXPECT_TRUE(done.WaitFor(absl::Seconds(30)));
 }
 
 TEST(TimerTest, UnknownIdsAreIgnored) {

@@ -47,11 +47,7 @@ class Pending {
         return Error(absl::StatusCode::kDeadlineExceeded, reason::kDeadlinePassed,
                      "the deadline passed while memories were loading");
       }
-      if (left == absl::InfiniteDuration()) {
-        changed_.Wait(&mutex_);
-      } else {
-        changed_.WaitFor(&mutex_, left);
-      }
+      changed_.WaitFor(&mutex_, left);
     }
     return first_error_;
   }
