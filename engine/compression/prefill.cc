@@ -44,8 +44,8 @@ void Validate(const PrefillOptions& options, int64_t vocab_size) {
   if (options.chunk_rows < 1) ThrowInvalidArgument("chunk_rows", "must be at least 1");
   for (const Compression& compression : options.compressions) {
     if (compression.ratio_ppm > kRatioOnePpm) {
-      ThrowInvalidArgument("ratio", std::to_string(compression.ratio_ppm) +
-                                        " millionths are more than 1,000,000");
+      ThrowInvalidArgument(
+          "ratio", std::to_string(compression.ratio_ppm) + " millionths are more than 1,000,000");
     }
     if (compression.blend && !std::isfinite(*compression.blend)) {
       ThrowInvalidArgument("blend", "must be a finite number");
@@ -111,7 +111,7 @@ class Prefill::State {
   PrefillOptions options_;
   std::vector<Target> targets_;
   std::vector<ScorerGroup> scorers_;
-  int64_t rows_ = 0;   // S, or the head's length when nothing else is kept
+  int64_t rows_ = 0;  // S, or the head's length when nothing else is kept
   int64_t layer_ = 0;
   int64_t chunk_ = 0;
   std::chrono::duration<double> score_time_{0};
@@ -154,14 +154,13 @@ size_t Prefill::State::ScorerFor(const Compression& compression) {
       return i;
     }
   }
-  const ScorerOptions scorer = {
-      .profile = compression.profile,
-      .context_tokens = static_cast<int64_t>(options_.context_ids.size()),
-      .head_tokens = options_.head_tokens,
-      .dtype = model_.dtype(),
-      .device = model_.device(),
-      .sketch = options_.sketch,
-      .seed = compression.seed};
+  const ScorerOptions scorer = {.profile = compression.profile,
+                                .context_tokens = static_cast<int64_t>(options_.context_ids.size()),
+                                .head_tokens = options_.head_tokens,
+                                .dtype = model_.dtype(),
+                                .device = model_.device(),
+                                .sketch = options_.sketch,
+                                .seed = compression.seed};
   scorers_.push_back({compression.profile, compression.seed, MakeScorer(config(), scorer), {}});
   return scorers_.size() - 1;
 }
@@ -171,9 +170,9 @@ void Prefill::State::AllocateLayer() {
     layer_ = config().layers;
     return;
   }
-  const at::Tensor ids = at::tensor(
-      at::ArrayRef<int64_t>(options_.context_ids.data(), static_cast<size_t>(rows_)),
-      at::TensorOptions(at::kLong));
+  const at::Tensor ids =
+      at::tensor(at::ArrayRef<int64_t>(options_.context_ids.data(), static_cast<size_t>(rows_)),
+                 at::TensorOptions(at::kLong));
   hidden_ = model_.Embed(ids.to(model_.device()));
   keys_ = at::empty({config().kv_heads, rows_, config().head_dim}, tensor_options());
   values_ = at::empty_like(keys_);

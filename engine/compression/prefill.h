@@ -14,19 +14,19 @@ namespace docmem::engine {
 
 /// The rows of one context that survived, before they become a `Cache`.
 struct KeptRows {
-  at::Tensor keys;       ///< [N, D] after RoPE at the original positions; by layer, KV head, position
-  at::Tensor values;     ///< [N, D]
+  at::Tensor keys;    ///< [N, D] after RoPE at the original positions; by layer, KV head, position
+  at::Tensor values;  ///< [N, D]
   at::Tensor positions;  ///< [N] int32
-  at::Tensor offsets;    ///< [L·G + 1] int64: rows of (layer, KV head) i are offsets[i] … offsets[i+1]
+  at::Tensor offsets;    ///< [L·G + 1] int64: (layer, KV head) i has rows offsets[i] … offsets[i+1]
 };
 
 struct PrefillOptions {
-  std::vector<int64_t> context_ids;        ///< S ids: head, then document
-  int64_t head_tokens = 0;                 ///< never evicted
-  std::vector<Compression> compressions;   ///< one result each, from one pass; not empty
-  const LoraWeights* writer = nullptr;     ///< null: the base model writes the KV
-  int64_t chunk_rows = 512;                ///< rows of one unit of work
-  SketchSource sketch;                     ///< null: the numbers of the compressions' seeds
+  std::vector<int64_t> context_ids;       ///< S ids: head, then document
+  int64_t head_tokens = 0;                ///< never evicted
+  std::vector<Compression> compressions;  ///< one result each, from one pass; not empty
+  const LoraWeights* writer = nullptr;    ///< null: the base model writes the KV
+  int64_t chunk_rows = 512;               ///< rows of one unit of work
+  SketchSource sketch;                    ///< null: the numbers of the compressions' seeds
 };
 
 /// Layer-by-layer prefill of a whole context with eviction: after a layer is scored only its kept

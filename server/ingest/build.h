@@ -15,9 +15,9 @@ namespace docmem::server {
 
 /// A document to be ingested, received whole and checked for form.
 struct IngestRequest {
-  store::DocumentKey key;   ///< the id is not empty
-  std::string text;         ///< UTF-8, not empty
-  std::string text_sha256;  ///< of `text`
+  store::DocumentKey key;                         ///< the id is not empty
+  std::string text;                               ///< UTF-8, not empty
+  std::string text_sha256;                        ///< of `text`
   std::vector<engine::Compression> compressions;  ///< not empty; the first makes the default cache
   std::optional<std::string> system_text;         ///< unset: the document's, else the format's own
   std::string title;
@@ -78,8 +78,8 @@ class Builds {
                                         std::shared_ptr<BuildSink> sink) = 0;
   virtual absl::StatusOr<Ticket> BuildCaches(CacheBuildRequest request,
                                              std::shared_ptr<BuildSink> sink) = 0;
-  /// The sink is called no more, but for a call that is under way; a build that nobody waits for any more is stopped, unless it is
-  /// detached or publishing already.
+  /// The sink is called no more, but for a call that is under way; a build that nobody waits for
+  /// any more is stopped, unless it is detached or publishing already.
   virtual void Leave(const Ticket& ticket) = 0;
 };
 

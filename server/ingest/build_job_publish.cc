@@ -44,8 +44,7 @@ absl::StatusOr<store::Document> BuildJob::PublishFiles() {
   if (request_.retain_text) {
     retain = *request_.retain_text;
   } else {
-    absl::StatusOr<store::Collection> collection =
-        store->GetCollection(request_.key.collection);
+    absl::StatusOr<store::Collection> collection = store->GetCollection(request_.key.collection);
     if (!collection.ok()) return collection.status();
     retain = collection->settings.retain_text;
   }
@@ -59,8 +58,7 @@ absl::StatusOr<store::Document> BuildJob::PublishFiles() {
                       .labels = request_.labels,
                       .pinned = request_.pin,
                       .system_text = system_text_};
-  publication.document_tokens =
-      static_cast<uint32_t>(context_.ids.size() - context_.head_tokens);
+  publication.document_tokens = static_cast<uint32_t>(context_.ids.size() - context_.head_tokens);
   if (retain) publication.text = request_.text;
   publication.caches = std::move(caches);
   return store->PublishDocument(publication);

@@ -22,7 +22,7 @@ namespace docmem::server {
 class BuildJob;
 
 struct BuilderOptions {
-  uint32_t max_builds = 64;             ///< waiting and running
+  uint32_t max_builds = 64;  ///< waiting and running
   uint32_t question_reserve_tokens = 512;
   absl::Duration heartbeat = absl::Seconds(5);  ///< between two progress messages at the latest
 };

@@ -76,7 +76,7 @@ class LiveQuestion : public SequenceSink, public std::enable_shared_from_this<Li
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status end_status_ ABSL_GUARDED_BY(mutex_);
 
-  store::Mutex sink_mutex_;  ///< one sink call at a time
+  store::Mutex sink_mutex_;                                        ///< one sink call at a time
   std::shared_ptr<AnswerSink> sink_ ABSL_GUARDED_BY(sink_mutex_);  ///< null after `CloseSink`
 
   // Engine thread, then whoever closes the sink.

@@ -82,7 +82,9 @@ struct AnswerFinished {
   absl::Duration first_token;  ///< since admission
 
   AnswerMeasures measures() const {
-    return {.queue = queue, .first_token = first_token, .tokens_in = prompt_tokens,
+    return {.queue = queue,
+            .first_token = first_token,
+            .tokens_in = prompt_tokens,
             .tokens_out = answer_tokens};
   }
 };

@@ -7,8 +7,8 @@
 #include "absl/strings/str_join.h"
 #include "engine/artifacts/cache_identity.h"
 #include "engine/model/model_config.h"
-#include "server/errors/from_exception.h"
 #include "server/errors/error.h"
+#include "server/errors/from_exception.h"
 
 namespace docmem::server {
 namespace {
@@ -25,17 +25,17 @@ absl::Status CheckReady(const store::Document& document) {
       return absl::OkStatus();
     case store::DocumentState::kQuarantined:
       return Error(absl::StatusCode::kDataLoss, reason::kDocumentQuarantined,
-                       absl::StrCat(NameOf(document.key), " is quarantined: ",
-                                    document.state_reason, "; delete it and ingest it again"));
+                   absl::StrCat(NameOf(document.key), " is quarantined: ", document.state_reason,
+                                "; delete it and ingest it again"));
     case store::DocumentState::kFailed:
       return Error(absl::StatusCode::kFailedPrecondition, reason::kDocumentNotReady,
-                       absl::StrCat("the ingestion of ", NameOf(document.key), " failed: ",
-                                    document.state_reason, "; ingest it again"));
+                   absl::StrCat("the ingestion of ", NameOf(document.key),
+                                " failed: ", document.state_reason, "; ingest it again"));
     case store::DocumentState::kBuilding:
       break;
   }
   return Error(absl::StatusCode::kFailedPrecondition, reason::kDocumentNotReady,
-                   absl::StrCat(NameOf(document.key), " is still being built"));
+               absl::StrCat(NameOf(document.key), " is still being built"));
 }
 
 absl::Status CheckModeFits(const Question& question) {
@@ -52,7 +52,7 @@ absl::Status CheckModeFits(const Question& question) {
   }
   if (adapter_prefill) {
     return Error(absl::StatusCode::kUnimplemented, reason::kNotImplemented,
-                     absl::StrCat("the mode ", std::string(engine::ModeName(*question.mode)),
+                 absl::StrCat("the mode ", std::string(engine::ModeName(*question.mode)),
                               " doesn't exist yet"));
   }
   return absl::OkStatus();
@@ -88,9 +88,9 @@ absl::StatusOr<ResolvedQuestion> Resolver::Resolve(const Question& question) con
   if (engine::UsesAdapter(*mode)) {
     absl::StatusOr<store::Adapter> adapter = ChooseAdapter(question, *document);
     if (!adapter.ok()) return adapter.status();
-    resolved.scope = question.scope.value_or(
-        engine::ScopeFromName(adapter->spec.scope)
-            .value_or(engine::AdapterScope::kQuestionAndAnswer));
+    resolved.scope =
+        question.scope.value_or(engine::ScopeFromName(adapter->spec.scope)
+                                    .value_or(engine::AdapterScope::kQuestionAndAnswer));
     resolved.adapter = *std::move(adapter);
   }
 
@@ -110,8 +110,7 @@ absl::StatusOr<Mode> Resolver::DecideMode(const Question& question,
                                           const store::Document& document) const {
   if (question.mode) return *question.mode;
   if (question.adapter_version != 0) return Mode::kBaseKvAdapterDecode;
-  absl::StatusOr<store::Collection> collection =
-      store_->GetCollection(document.key.collection);
+  absl::StatusOr<store::Collection> collection = store_->GetCollection(document.key.collection);
   if (!collection.ok()) return collection.status();
   if (const auto mode = engine::ModeFromName(collection->settings.default_mode)) {
     Question as_asked = question;
@@ -126,9 +125,9 @@ absl::StatusOr<store::Adapter> Resolver::ChooseAdapter(const Question& question,
                                                        const store::Document& document) const {
   if (question.adapter_version == 0 && document.current_adapter_version == 0) {
     return Error(absl::StatusCode::kFailedPrecondition, reason::kNoCurrentAdapter,
-                     absl::StrCat(NameOf(document.key),
-                                  " has no current adapter; upload one, choose a version, or ask "
-                                  "with the mode BASE"));
+                 absl::StrCat(NameOf(document.key),
+                              " has no current adapter; upload one, choose a version, or ask "
+                              "with the mode BASE"));
   }
   absl::StatusOr<store::Adapter> adapter =
       store_->GetAdapter(document.key, question.adapter_version);
@@ -137,26 +136,27 @@ absl::StatusOr<store::Adapter> Resolver::ChooseAdapter(const Question& question,
       absl::StrCat("adapter version ", adapter->version, " of ", NameOf(document.key));
   if (adapter->quarantined()) {
     return Error(absl::StatusCode::kDataLoss, reason::kArtifactDamaged,
-                     absl::StrCat(name, " is damaged and quarantined; upload it again"));
+                 absl::StrCat(name, " is damaged and quarantined; upload it again"));
   }
   if (question.allow_adapter_mismatch) return adapter;
   if (adapter->state == store::AdapterState::kStale) {
     return Error(absl::StatusCode::kFailedPrecondition, reason::kAdapterStale,
-                     absl::StrCat(name, " was made for an earlier text"));
+                 absl::StrCat(name, " was made for an earlier text"));
   }
   if (adapter->spec.prompt_format_digest != engine_->prompt_format().digest()) {
     return Error(absl::StatusCode::kFailedPrecondition, reason::kAdapterMismatch,
-                     absl::StrCat(name, " was made for another prompt format (",
-                                  adapter->spec.prompt_format_digest, ", running: ",
-                                  engine_->prompt_format().digest(),
-                                  "); allow_adapter_mismatch overrides"),
-                     {{"field", "prompt_format_digest"}});
+                 absl::StrCat(name, " was made for another prompt format (",
+                              adapter->spec.prompt_format_digest,
+                              ", running: ", engine_->prompt_format().digest(),
+                              "); allow_adapter_mismatch overrides"),
+                 {{"field", "prompt_format_digest"}});
   }
   if (adapter->spec.text_digest != document.spec.text_sha256) {
     return Error(absl::StatusCode::kFailedPrecondition, reason::kAdapterMismatch,
-                     absl::StrCat(name, " was made for another text; allow_adapter_mismatch "
-                                        "overrides"),
-                     {{"field", "text_digest"}});
+                 absl::StrCat(name,
+                              " was made for another text; allow_adapter_mismatch "
+                              "overrides"),
+                 {{"field", "text_digest"}});
   }
   return adapter;
 }
@@ -166,8 +166,8 @@ absl::StatusOr<std::optional<store::Cache>> Resolver::ChooseCache(
   std::vector<const store::Cache*> matches;
   for (const store::Cache& cache : document.caches) {
     const bool chosen = !question.cache_id.empty() ? cache.spec.id == question.cache_id
-                        : question.ratio_ppm      ? Matches(question, cache.spec)
-                                             : cache.spec.id == document.default_cache_id;
+                        : question.ratio_ppm       ? Matches(question, cache.spec)
+                                                   : cache.spec.id == document.default_cache_id;
     if (chosen) matches.push_back(&cache);
   }
   // Caches of another model stay behind after a change of model: they aren't candidates beside one
@@ -196,24 +196,23 @@ absl::StatusOr<std::optional<store::Cache>> Resolver::ChooseCache(
     for (const store::Cache& cache : document.caches) all.push_back(&cache);
     const std::string available = absl::StrJoin(all, ", ", describe);
     return Error(absl::StatusCode::kNotFound, reason::kCacheNotFound,
-                     absl::StrCat(NameOf(document.key), " has no such cache; it has: ",
-                                  available.empty() ? "none" : available),
-                     {{"available", available}});
+                 absl::StrCat(NameOf(document.key), " has no such cache; it has: ",
+                              available.empty() ? "none" : available),
+                 {{"available", available}});
   }
   if (usable.size() > 1) {
     return Error(absl::StatusCode::kInvalidArgument, reason::kCacheAmbiguous,
-                     absl::StrCat("several caches match, choose one by its id: ",
-                                  absl::StrJoin(usable, ", ", describe)),
-                     {{"field", "memory.ratio_ppm"},
-                      {"cache_ids", absl::StrJoin(usable, ",", [](std::string* out, auto* cache) {
-                         absl::StrAppend(out, cache->spec.id);
-                       })}});
+                 absl::StrCat("several caches match, choose one by its id: ",
+                              absl::StrJoin(usable, ", ", describe)),
+                 {{"field", "memory.ratio_ppm"},
+                  {"cache_ids", absl::StrJoin(usable, ",", [](std::string* out, auto* cache) {
+                     absl::StrAppend(out, cache->spec.id);
+                   })}});
   }
   if (usable.front()->file.quarantined) {
     return Error(absl::StatusCode::kDataLoss, reason::kArtifactDamaged,
-                     absl::StrCat("cache ", usable.front()->spec.id, " of ",
-                                  NameOf(document.key),
-                                  " is damaged and quarantined; delete it and build it again"));
+                 absl::StrCat("cache ", usable.front()->spec.id, " of ", NameOf(document.key),
+                              " is damaged and quarantined; delete it and build it again"));
   }
   return *usable.front();
 }
@@ -242,11 +241,11 @@ absl::Status Resolver::CheckLength(const Question& question,
   const uint64_t need = context + resolved.prompt_ids.size() + answer;
   const auto positions = static_cast<uint64_t>(engine_->config().max_positions);
   if (need <= positions) return absl::OkStatus();
-  return Error(absl::StatusCode::kInvalidArgument, reason::kContextTooLong,
-                   absl::StrCat("context ", context, " + prompt ", resolved.prompt_ids.size(),
-                                " + answer ", answer, " = ", need,
-                                " tokens, but the model has ", positions, " positions"),
-                   {{"field", question.answer_to_score ? "answer" : "max_tokens"}});
+  return Error(
+      absl::StatusCode::kInvalidArgument, reason::kContextTooLong,
+      absl::StrCat("context ", context, " + prompt ", resolved.prompt_ids.size(), " + answer ",
+                   answer, " = ", need, " tokens, but the model has ", positions, " positions"),
+      {{"field", question.answer_to_score ? "answer" : "max_tokens"}});
 }
 
 }  // namespace docmem::server

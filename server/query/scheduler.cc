@@ -36,8 +36,8 @@ absl::Status Scheduler::Submit(Question question, std::shared_ptr<AnswerSink> si
                    absl::StrCat(waiting, " questions wait already, the limit is ",
                                 options_.max_queue, " (--max-queue)"));
     }
-    live = std::make_shared<LiveQuestion>(this, std::move(question), next_arrival_++,
-                                          std::move(sink));
+    live =
+        std::make_shared<LiveQuestion>(this, std::move(question), next_arrival_++, std::move(sink));
     live_.emplace(key, live);
   }
   live->Advance(Stage::kResolving, [&] {
@@ -77,9 +77,8 @@ void Scheduler::BuildCache(const LivePtr& live) {
           absl::StatusOr<ResolvedQuestion> resolved = resolver_.Resolve(live->question());
           if (resolved.ok() && resolved->cache) {
             const store::CacheSpec& spec = resolved->cache->spec;
-            live->Update([&] {
-              live->document_tokens_prefilled = spec.context_tokens - spec.head_tokens;
-            });
+            live->Update(
+                [&] { live->document_tokens_prefilled = spec.context_tokens - spec.head_tokens; });
           } else if (resolved.ok()) {
             resolved = Error(absl::StatusCode::kNotFound, reason::kCacheNotFound,
                              "the cache was deleted right after it had been built");
@@ -145,16 +144,14 @@ void Scheduler::Load(const LivePtr& live) {
   const ResolvedQuestion& resolved = live->resolved;
   const Memories::AcquireId acquire = parts_.memories->Acquire(
       resolved.document, *resolved.cache, resolved.adapter ? &*resolved.adapter : nullptr,
-      store::WhenFull::kWait, [this, live](absl::StatusOr<LeasedMemories> memories) {
-        Loaded(live, std::move(memories));
-      });
+      store::WhenFull::kWait,
+      [this, live](absl::StatusOr<LeasedMemories> memories) { Loaded(live, std::move(memories)); });
   if (!live->Update([&] { live->acquire = acquire; })) parts_.memories->Cancel(acquire);
 }
 
 void Scheduler::Loaded(const LivePtr& live, absl::StatusOr<LeasedMemories> memories) {
   if (!memories.ok()) return EndLive(live, memories.status());
-  const bool alive =
-      live->Advance(Stage::kSubmitting, [&] { live->load_time = absl::Now(); });
+  const bool alive = live->Advance(Stage::kSubmitting, [&] { live->load_time = absl::Now(); });
   if (!alive) return;
   const Question& question = live->question();
   engine::SequenceRequest request;

@@ -27,9 +27,9 @@ namespace docmem::server {
 class LiveQuestion;
 
 /// Builds an absent cache of a document for a question that asked for it, then calls `done` once.
-using BuildMissingCache = std::function<void(
-    const store::DocumentKey& document, uint32_t ratio_ppm, engine::Profile profile,
-    absl::AnyInvocable<void(absl::Status)> done)>;
+using BuildMissingCache =
+    std::function<void(const store::DocumentKey& document, uint32_t ratio_ppm,
+                       engine::Profile profile, absl::AnyInvocable<void(absl::Status)> done)>;
 
 struct SchedulerOptions {
   uint32_t max_queue = 256;     ///< questions that wait: resolving, building, for a slot, loading

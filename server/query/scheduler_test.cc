@@ -57,16 +57,15 @@ class SchedulerTest : public testing::Test {
 
   /// Once per test.
   Scheduler* MakeScheduler(SchedulerOptions options = {}) {
-    scheduler_ = std::make_unique<Scheduler>(
-        SchedulerParts{.engine = TinyEngine(),
-                       .store = parts_.store.get(),
-                       .memories = &parts_.memories,
-                       .loop = &parts_.loop,
-                       .timer = &parts_.timer,
-                       .executor = &parts_.executor,
-                       .metrics = &parts_.metrics,
-                       .build_missing = build_missing_},
-        options);
+    scheduler_ = std::make_unique<Scheduler>(SchedulerParts{.engine = TinyEngine(),
+                                                            .store = parts_.store.get(),
+                                                            .memories = &parts_.memories,
+                                                            .loop = &parts_.loop,
+                                                            .timer = &parts_.timer,
+                                                            .executor = &parts_.executor,
+                                                            .metrics = &parts_.metrics,
+                                                            .build_missing = build_missing_},
+                                             options);
     return scheduler_.get();
   }
 
@@ -145,8 +144,7 @@ TEST_F(SchedulerTest, WhatTheRegistryLacksIsRefusedByName) {
       {reason::kCacheNotFound, [](Question& q) { q.ratio_ppm = 500'000; }},
       {reason::kCacheNotFound, [](Question& q) { q.cache_id = "abc"; }},
       {reason::kAdapterNotFound, [](Question& q) { q.adapter_version = 3; }},
-      {reason::kNoCurrentAdapter,
-       [](Question& q) { q.mode = engine::Mode::kBaseKvAdapterDecode; }},
+      {reason::kNoCurrentAdapter, [](Question& q) { q.mode = engine::Mode::kBaseKvAdapterDecode; }},
       {reason::kInvalidField,
        [](Question& q) {
          q.mode = engine::Mode::kBase;

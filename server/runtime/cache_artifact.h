@@ -10,8 +10,8 @@
 
 namespace docmem::server {
 
-/// A cache as the store takes it: its row, and a producer that writes its file without a copy of the
-/// payload. `system_text` is what the head was made with; empty: the prompt format's own.
+/// A cache as the store takes it: its row, and a producer that writes its file without a copy of
+/// the payload. `system_text` is what the head was made with; empty: the prompt format's own.
 store::NewCache CacheArtifact(const engine::Engine& engine,
                               std::shared_ptr<const engine::Cache> cache,
                               const engine::Compression& compression,

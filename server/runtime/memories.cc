@@ -37,7 +37,7 @@ struct FreeBuffer {
 // What the lease holds, with the lease as its owner and nothing else.
 template <class Loaded, class Item>
 std::shared_ptr<const Item> Share(store::Lease<Loaded> lease,
-                                  std::shared_ptr<const Item> Loaded::*member) {
+                                  std::shared_ptr<const Item> Loaded::* member) {
   auto owner = std::make_shared<const store::Lease<Loaded>>(std::move(lease));
   const Item* const item = ((**owner).*member).get();
   return {std::move(owner), item};
@@ -54,9 +54,9 @@ Memories::Memories(std::shared_ptr<const engine::Engine> engine, store::AdapterS
                .budget_bytes = device_budget_bytes,
                .executor = [loaders](Executor::Task task) { loaders->Run(std::move(task)); }}) {}
 
-Memories::AcquireId Memories::Acquire(const store::DocumentKey& document,
-                                      const store::Cache& cache, const store::Adapter* adapter,
-                                      store::WhenFull when_full, Done done) {
+Memories::AcquireId Memories::Acquire(const store::DocumentKey& document, const store::Cache& cache,
+                                      const store::Adapter* adapter, store::WhenFull when_full,
+                                      Done done) {
   std::vector<store::ResidentItem<Loaded>> items;
   items.push_back({.key = KeyOf(document, cache),
                    .bytes = cache.file.bytes,
@@ -147,11 +147,11 @@ std::vector<ResidentMemory> Memories::Residents() const {
 absl::StatusOr<engine::SharedBytes> Memories::Read(const store::StoredFile& file) const {
   // 64: the alignment of the payload inside the file, so tensors that alias it are aligned too.
   const size_t capacity = (file.bytes + 63) / 64 * 64;
-  const std::shared_ptr<std::byte> buffer(
-      static_cast<std::byte*>(std::aligned_alloc(64, capacity)), FreeBuffer{});
+  const std::shared_ptr<std::byte> buffer(static_cast<std::byte*>(std::aligned_alloc(64, capacity)),
+                                          FreeBuffer{});
   if (buffer == nullptr) {
-    return absl::ResourceExhaustedError(absl::StrCat("no memory for a file of ", file.bytes,
-                                                     " bytes; lower --device-budget"));
+    return absl::ResourceExhaustedError(
+        absl::StrCat("no memory for a file of ", file.bytes, " bytes; lower --device-budget"));
   }
   const std::span<std::byte> bytes(buffer.get(), file.bytes);
   if (absl::Status status = store_->ReadFile(file, bytes); !status.ok()) return status;
@@ -185,8 +185,7 @@ absl::StatusOr<std::unique_ptr<const Memories::Loaded>> Memories::Checked(
     absl::StatusOr<std::unique_ptr<const Loaded>> loaded) const {
   if (loaded.ok()) metrics_->LoadFinished(store::Tier::kDisk, absl::Now() - began);
   if (!absl::IsDataLoss(loaded.status())) return loaded;
-  const absl::Status quarantined =
-      store_->Quarantine(file, std::string(loaded.status().message()));
+  const absl::Status quarantined = store_->Quarantine(file, std::string(loaded.status().message()));
   if (!quarantined.ok()) return quarantined;
   return loaded;
 }

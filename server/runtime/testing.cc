@@ -62,8 +62,8 @@ std::string TinyDocument() {
 
 std::shared_ptr<const engine::Cache> TinyCache(const std::string& document, uint32_t ratio_ppm) {
   const auto engine = TinyEngine();
-  const auto ingestion = engine->StartIngestion(engine->EncodeContext("", document, 512),
-                                                {{.ratio_ppm = ratio_ppm}});
+  const auto ingestion =
+      engine->StartIngestion(engine->EncodeContext("", document, 512), {{.ratio_ppm = ratio_ppm}});
   while (!ingestion->Step()) {
   }
   return ingestion->TakeCaches().front();
@@ -98,8 +98,7 @@ TestParts::~TestParts() {
   std::filesystem::remove_all(folder);
 }
 
-store::Document TestParts::Publish(const std::string& id,
-                                   const std::vector<uint32_t>& ratios_ppm) {
+store::Document TestParts::Publish(const std::string& id, const std::vector<uint32_t>& ratios_ppm) {
   const std::string text = TinyDocument() + id;
   store::DocumentPublication publication;
   publication.key = {"default", id};
@@ -121,8 +120,7 @@ store::Adapter TestParts::PublishAdapter(const store::DocumentKey& document,
   store::AdapterPublication publication;
   publication.document = document;
   publication.spec.hash = packed.content_hash;
-  publication.spec.scope =
-      std::string(engine::ScopeName(engine::AdapterScope::kQuestionAndAnswer));
+  publication.spec.scope = std::string(engine::ScopeName(engine::AdapterScope::kQuestionAndAnswer));
   publication.spec.prompt_format_digest = TinyEngine()->prompt_format().digest();
   publication.spec.text_digest = text_digest;
   publication.spec.device_bytes = packed.file.size();

@@ -10,8 +10,7 @@
 
 namespace docmem::server {
 
-BuildStream::Reactor* BuildStream::Start(const ServiceContext& services,
-                                         const Late<Builds>* builds,
+BuildStream::Reactor* BuildStream::Start(const ServiceContext& services, const Late<Builds>* builds,
                                          const Late<store::AdapterStore>* store,
                                          grpc::CallbackServerContext* context,
                                          const v1::BuildCacheRequest* request) {
@@ -24,8 +23,7 @@ BuildStream::Reactor* BuildStream::Start(const ServiceContext& services,
 
 BuildStream::BuildStream(const ServiceContext& services, const Late<Builds>* builds,
                          const Late<store::AdapterStore>* store,
-                         grpc::CallbackServerContext* context,
-                         const v1::BuildCacheRequest* request)
+                         grpc::CallbackServerContext* context, const v1::BuildCacheRequest* request)
     : store_(store),
       request_(request),
       call_(services, method::kBuildCache, context),
@@ -42,15 +40,13 @@ void BuildStream::Begin() {
   if (!status.ok()) return Close(status);
   absl::StatusOr<CacheBuildRequest> request = Read();
   if (!request.ok()) return Close(request.status());
-  status = build_.Start([&](Builds& builds) {
-    return builds.BuildCaches(*std::move(request), shared_from_this());
-  });
+  status = build_.Start(
+      [&](Builds& builds) { return builds.BuildCaches(*std::move(request), shared_from_this()); });
   if (!status.ok()) Close(status);
 }
 
 absl::StatusOr<CacheBuildRequest> BuildStream::Read() const {
-  absl::StatusOr<store::DocumentKey> key =
-      CheckKey(request_->collection(), request_->document());
+  absl::StatusOr<store::DocumentKey> key = CheckKey(request_->collection(), request_->document());
   if (!key.ok()) return key.status();
   const auto mode = FromMessage(request_->mode());
   if (!mode && request_->mode() != v1::MODE_UNSPECIFIED) {

@@ -22,8 +22,7 @@ class BuildStream final : public grpc::ServerWriteReactor<v1::BuildCacheResponse
 
   static Reactor* Start(const ServiceContext& services, const Late<Builds>* builds,
                         const Late<store::AdapterStore>* store,
-                        grpc::CallbackServerContext* context,
-                        const v1::BuildCacheRequest* request);
+                        grpc::CallbackServerContext* context, const v1::BuildCacheRequest* request);
 
   void OnProgress(const BuildProgress& progress) override;  // BuildSink
   void OnClosed(const absl::StatusOr<BuildResult>& result) override;

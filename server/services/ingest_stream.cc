@@ -119,8 +119,7 @@ absl::Status IngestStream::TakeChunk(const std::string& chunk) {
   if (!request_) return Incomplete("the first message must be the header");
   const uint64_t bytes = request_->text.size() + chunk.size();
   if (bytes > kMaxTextBytes) {
-    return InvalidField("chunk",
-                        absl::StrCat("the text is longer than ", kMaxTextBytes, " bytes"),
+    return InvalidField("chunk", absl::StrCat("the text is longer than ", kMaxTextBytes, " bytes"),
                         reason::kLimitExceeded);
   }
   digest_.Update(chunk);

@@ -18,10 +18,9 @@ namespace docmem::server {
 
 /// One Ingest: receives header, chunks and end message, hands the document in, and streams progress
 /// and result. Nothing is handed in without the end message. Deletes itself.
-class IngestStream final
-    : public grpc::ServerBidiReactor<v1::IngestRequest, v1::IngestResponse>,
-      public BuildSink,
-      public std::enable_shared_from_this<IngestStream> {
+class IngestStream final : public grpc::ServerBidiReactor<v1::IngestRequest, v1::IngestResponse>,
+                           public BuildSink,
+                           public std::enable_shared_from_this<IngestStream> {
  public:
   using Reactor = grpc::ServerBidiReactor<v1::IngestRequest, v1::IngestResponse>;
 

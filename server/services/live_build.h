@@ -6,8 +6,8 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "adapter_store/sync.h"
-#include "server/interceptors/late.h"
 #include "server/ingest/build.h"
+#include "server/interceptors/late.h"
 
 namespace docmem::server {
 

@@ -66,8 +66,8 @@ class Pending {
 
 absl::Status CheckRequest(const v1::PrefetchRequest& request) {
   if (request.documents().empty() || request.documents_size() > kMaxPrefetch) {
-    return InvalidField("documents", absl::StrCat("has ", request.documents_size(),
-                                                  " ids; 1 to 100 are allowed"));
+    return InvalidField(
+        "documents", absl::StrCat("has ", request.documents_size(), " ids; 1 to 100 are allowed"));
   }
   if (!request.cache_id().empty() && request.documents_size() != 1) {
     return InvalidField("cache_id", "goes with exactly one document");

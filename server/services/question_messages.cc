@@ -69,9 +69,9 @@ absl::Status ReadPrompt(const v1::Prompt& prompt, Question* question) {
   absl::Status status = CheckText("prompt.question", prompt.question(), kMaxQuestionBytes);
   status.Update(CheckLength("prompt.instruction", prompt.instruction(), kMaxInstructionBytes));
   if (prompt.history_size() > kMaxTurns) {
-    status.Update(InvalidField("prompt.history",
-                               absl::StrCat("has ", prompt.history_size(), " turns, at most ",
-                                            kMaxTurns, " are allowed")));
+    status.Update(InvalidField(
+        "prompt.history", absl::StrCat("has ", prompt.history_size(), " turns, at most ", kMaxTurns,
+                                       " are allowed")));
   }
   for (const v1::Turn& turn : prompt.history()) {
     status.Update(CheckText("prompt.history.question", turn.question(), kMaxQuestionBytes));
@@ -137,8 +137,8 @@ absl::StatusOr<Question> ToQuestion(const v1::AskRequest& request, const std::st
   return question;
 }
 
-absl::StatusOr<Question> ToQuestion(const v1::ScoreRequest& request,
-                                    const std::string& principal, absl::Time deadline) {
+absl::StatusOr<Question> ToQuestion(const v1::ScoreRequest& request, const std::string& principal,
+                                    absl::Time deadline) {
   Question question;
   question.principal = principal;
   question.deadline = deadline;

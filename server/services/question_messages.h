@@ -14,8 +14,8 @@ namespace docmem::server {
 /// doesn't exist yet.
 absl::StatusOr<Question> ToQuestion(const v1::AskRequest& request, const std::string& principal,
                                     absl::Time deadline);
-absl::StatusOr<Question> ToQuestion(const v1::ScoreRequest& request,
-                                    const std::string& principal, absl::Time deadline);
+absl::StatusOr<Question> ToQuestion(const v1::ScoreRequest& request, const std::string& principal,
+                                    absl::Time deadline);
 
 v1::Started ToMessage(const AnswerStarted& started);
 v1::Progress ToMessage(const AnswerProgress& progress);

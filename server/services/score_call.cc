@@ -6,8 +6,7 @@
 
 namespace docmem::server {
 
-grpc::ServerUnaryReactor* ScoreCall::Start(const ServiceContext& services,
-                                           const Late<Asker>* asker,
+grpc::ServerUnaryReactor* ScoreCall::Start(const ServiceContext& services, const Late<Asker>* asker,
                                            grpc::CallbackServerContext* context,
                                            const v1::ScoreRequest* request,
                                            v1::ScoreResponse* response) {

@@ -37,9 +37,9 @@ absl::StatusOr<store::DocumentKey> CheckKey(const std::string& collection,
 
 absl::Status CheckDigest(const std::string& field, const std::string& digest) {
   constexpr size_t kDigits = 64;
-  const bool fits = digest.empty() ||
-                    (digest.size() == kDigits &&
-                     digest.find_first_not_of("0123456789abcdef") == std::string::npos);
+  const bool fits =
+      digest.empty() || (digest.size() == kDigits &&
+                         digest.find_first_not_of("0123456789abcdef") == std::string::npos);
   if (fits) return absl::OkStatus();
   return InvalidField(field, "must be 64 lower-case hexadecimal digits");
 }

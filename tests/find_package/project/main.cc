@@ -4,8 +4,8 @@
 #include "client/admin_client.h"
 
 int main() {
-  const auto connection = docmem::client::Connection::Open(
-      {.address = "127.0.0.1:1", .retry = {.enabled = false}});
+  const auto connection =
+      docmem::client::Connection::Open({.address = "127.0.0.1:1", .retry = {.enabled = false}});
   if (!connection.ok()) return 1;
   docmem::client::AdminClient admin(*connection);
   const auto status = admin.GetStatus({.timeout = absl::Seconds(10)});
