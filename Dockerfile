@@ -18,15 +18,21 @@ RUN cmake --preset release -DBUILD_TESTING=OFF -DCMAKE_CXX_COMPILER_LAUNCHER= \
 FROM debian:bookworm-slim
 RUN apt-get update \
  && apt-get install -y --no-install-recommends \
-    libgrpc++1.51 libprometheus-cpp-pull1.0 libspdlog1.10 libsqlite3-0 libutf8proc2 libpcre2-8-0 \
-    libxxhash0 libzstd1 \
+    libgrpc++1.51 libprometheus-cpp-pull1.0 libspdlog1.10 libtomlplusplus3 libsqlite3-0 \
+    libutf8proc2 libpcre2-8-0 libxxhash0 libzstd1 \
  && rm -rf /var/lib/apt/lists/* \
- && useradd --system --uid 10001 --home-dir /var/lib/docmem --create-home docmem
+ && groupadd --gid 10001 docmem \
+ && useradd --uid 10001 --gid 10001 --home-dir /var/lib/docmem --no-create-home docmem \
+ && install -d -o docmem -g docmem /var/lib/docmem
 COPY --from=build /opt/docmem /usr/local
+# A library that the list above lacks fails the build, not the first start.
+RUN ! ldd /usr/local/bin/docmemd /usr/local/bin/docmem | grep 'not found'
 COPY deploy/docker/docmem.toml /etc/docmem/docmem.toml
 ENV DOCMEM_CONFIG=/etc/docmem/docmem.toml
-USER docmem
+USER 10001:10001
 VOLUME /var/lib/docmem
 EXPOSE 7600 7601 7602
 STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=10s --timeout=5s --start-period=60s \
+  CMD ["docmem", "--address", "127.0.0.1:7601", "health"]
 ENTRYPOINT ["docmemd"]
