@@ -15,6 +15,12 @@ set(DOCMEM_WARNINGS
     # libstdc++ 12 deprecates what its own std::stable_sort uses, and only Clang 19 says so.
     $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety;-Wno-deprecated-declarations>)
 
+if(DOCMEM_SANITIZE MATCHES "thread")
+  # Protobuf's headers lay out messages with maps differently under TSan than the installed library
+  # was compiled; libstdc++ must still know. Everywhere, as the precompiled header is shared.
+  add_compile_options(-U__SANITIZE_THREAD__ -D_GLIBCXX_TSAN=1)
+endif()
+
 # What every target of ours compiles and links with.
 function(docmem_set_options target)
   target_compile_options(${target} PRIVATE ${DOCMEM_WARNINGS})
