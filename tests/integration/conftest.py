@@ -37,6 +37,8 @@ def _factory(folder):
     yield make
     for daemon in made:
         daemon.end()
+    for daemon in made:
+        daemon.check_log()
 
 
 @pytest.fixture

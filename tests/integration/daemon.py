@@ -186,6 +186,11 @@ class Daemon:
             self.kill()
         self._close_clients()
 
+    def check_log(self):
+        """Fails when a sanitizer reported something; a killed process can't say so itself."""
+        log = self.log.read_text(errors="replace") if self.log.exists() else ""
+        assert "Sanitizer" not in log, log[-8000:]
+
     def _close_clients(self):
         for client in self._clients:
             client.close()
