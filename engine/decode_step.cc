@@ -118,11 +118,12 @@ at::Tensor Forward(const Transformer& model, std::span<const BatchSlice> slices)
   const BatchInput input = InputOf(slices, model.device());
   const std::vector<AdapterSpan> adapters = AdapterSpans(slices);
   const std::vector<CacheGroup> groups = GroupByCache(slices);
+  const Rotation rotation = model.RotationOf(input.positions);
   at::Tensor hidden = model.Embed(input.ids);
   for (int64_t layer = 0; layer < model.config().layers; ++layer) {
     const Qkv qkv = model.Project(layer, hidden, adapters);
-    const at::Tensor q = model.Rotate(qkv.q, input.positions);
-    WriteOwn(layer, slices, model.Rotate(qkv.k, input.positions), qkv.v);
+    const at::Tensor q = model.Rotate(qkv.q, rotation);
+    WriteOwn(layer, slices, model.Rotate(qkv.k, rotation), qkv.v);
     std::vector<at::Tensor> attended;
     for (const CacheGroup& group : groups) {
       attended.push_back(AttendGroup(layer, group, q));

@@ -205,8 +205,9 @@ void Prefill::State::RunChunk(int64_t first, int64_t count) {
   const at::Tensor positions =
       at::arange(first, first + count, at::TensorOptions(model_.device()).dtype(at::kLong));
   const Qkv qkv = model_.Project(layer_, hidden, adapters);
-  const at::Tensor q = model_.Rotate(qkv.q, positions);
-  keys_.narrow(1, first, count).copy_(model_.Rotate(qkv.k, positions).transpose(0, 1));
+  const Rotation rotation = model_.RotationOf(positions);
+  const at::Tensor q = model_.Rotate(qkv.q, rotation);
+  keys_.narrow(1, first, count).copy_(model_.Rotate(qkv.k, rotation).transpose(0, 1));
   values_.narrow(1, first, count).copy_(qkv.v.transpose(0, 1));
 
   const at::Tensor keys = keys_.narrow(1, 0, first + count);

@@ -48,9 +48,9 @@ std::vector<LayerRows> PlainKv(const Transformer& model, const std::vector<int64
   std::vector<LayerRows> layers;
   for (int64_t layer = 0; layer < model.config().layers; ++layer) {
     const Qkv qkv = model.Project(layer, hidden, adapters);
-    layers.push_back({model.Rotate(qkv.k, positions).transpose(0, 1), qkv.v.transpose(0, 1)});
+    layers.push_back({model.Rotate(qkv.k, model.RotationOf(positions)).transpose(0, 1), qkv.v.transpose(0, 1)});
     const AttentionPart part =
-        AttendCausal(model.Rotate(qkv.q, positions), layers.back().keys, layers.back().values, 0);
+        AttendCausal(model.Rotate(qkv.q, model.RotationOf(positions)), layers.back().keys, layers.back().values, 0);
     hidden = model.Finish(layer, hidden, part.out, adapters);
   }
   return layers;

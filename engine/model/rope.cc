@@ -69,16 +69,19 @@ RopeTable::RopeTable(const RopeConfig& config, int64_t head_dim, at::Device devi
     : inverse_frequencies_(InverseFrequencies(config, head_dim).to(device)),
       attention_factor_(config.attention_factor) {}
 
-at::Tensor RopeTable::Rotate(const at::Tensor& x, const at::Tensor& positions) const {
+RopeTable::Rotation RopeTable::At(const at::Tensor& positions) const {
   const at::Tensor angles =
       positions.to(at::kFloat).unsqueeze(-1) * inverse_frequencies_.unsqueeze(0);
+  return {angles.cos() * attention_factor_, angles.sin() * attention_factor_};
+}
+
+at::Tensor RopeTable::Rotate(const at::Tensor& x, const Rotation& rotation) {
   const auto repeat = [&](const at::Tensor& half) {  // [T, D/2] → [T, 1, D]
     return at::cat({half, half}, -1).unsqueeze(1).to(x.scalar_type());
   };
-  const at::Tensor cosine = repeat(angles.cos() * attention_factor_);
-  const at::Tensor sine = repeat(angles.sin() * attention_factor_);
   const std::vector<at::Tensor> halves = x.chunk(2, -1);
-  return x * cosine + at::cat({-halves[1], halves[0]}, -1) * sine;
+  return x * repeat(rotation.cosine) +
+         at::cat({-halves[1], halves[0]}, -1) * repeat(rotation.sine);
 }
 
 }  // namespace docmem::engine

@@ -21,9 +21,17 @@ class RopeTable {
   /// YaRN's temperature, 1 for the other types; multiplies cosine and sine.
   double attention_factor() const { return attention_factor_; }
 
-  /// x [T, heads, D] rotated to `positions` [T] int64, in x's dtype: dimension i turns with
+  /// Cosine and sine [T, D/2] fp32 of some positions' angles, times the attention factor.
+  struct Rotation {
+    at::Tensor cosine;
+    at::Tensor sine;
+  };
+  /// positions [T] int64.
+  Rotation At(const at::Tensor& positions) const;
+
+  /// x [T, heads, D] rotated to the positions of `rotation`, in x's dtype: dimension i turns with
   /// dimension i + D/2.
-  at::Tensor Rotate(const at::Tensor& x, const at::Tensor& positions) const;
+  static at::Tensor Rotate(const at::Tensor& x, const Rotation& rotation);
 
  private:
   at::Tensor inverse_frequencies_;

@@ -52,7 +52,7 @@ TEST_P(RopeGolden, RotatesByTheAnglesOfTransformersUpToPosition100000) {
     const int64_t half = dim() / 2;
     const at::Tensor ones = at::ones({positions.size(0), 1, half});
     const at::Tensor x = at::cat({ones, at::zeros_like(ones)}, -1);
-    const at::Tensor rotated = table.Rotate(x, positions).squeeze(1);
+    const at::Tensor rotated = RopeTable::Rotate(x, table.At(positions)).squeeze(1);
     EXPECT_LE(MaxDifference(rotated.narrow(1, 0, half), golden.at(name + "cos")), 1e-6);
     EXPECT_LE(MaxDifference(rotated.narrow(1, half, half), golden.at(name + "sin")), 1e-6);
   });
@@ -63,7 +63,7 @@ INSTANTIATE_TEST_SUITE_P(HeadDims, RopeGolden, ::testing::Values(64, 128));
 TEST(RopeTable, KeepsTheDtypeOfItsArgument) {
   const RopeTable table({.theta = 10000.0}, 16, at::kCPU);
   const at::Tensor x = at::randn({3, 2, 16}).to(at::kBFloat16);
-  const at::Tensor rotated = table.Rotate(x, at::arange(3));
+  const at::Tensor rotated = RopeTable::Rotate(x, table.At(at::arange(3)));
   EXPECT_EQ(rotated.scalar_type(), at::kBFloat16);
   EXPECT_TRUE(at::equal(rotated[0], x[0]));
 }

@@ -5,12 +5,18 @@
 #include <memory>
 #include <span>
 
+#include "engine/kernels/cpu_path.h"
 #include "engine/model/lora.h"
 #include "engine/model/model_config.h"
 #include "engine/model/rope.h"
 #include "engine/model/weights.h"
 
 namespace docmem::engine {
+
+class FusedLayers;
+
+/// Cosine and sine of the positions of T rows.
+using Rotation = RopeTable::Rotation;
 
 /// Queries, keys and values of T rows of one layer.
 struct Qkv {
@@ -23,19 +29,24 @@ struct Qkv {
 /// that its callers own the attention: prefill evicts between them, decoding joins two key sets.
 ///
 ///     hidden = Embed(ids)
-///     per layer: qkv = Project(layer, hidden, adapters); k, q = Rotate(...); attention;
+///     rotation = RotationOf(positions)
+///     per layer: qkv = Project(layer, hidden, adapters); k, q = Rotate(..., rotation); attention;
 ///                hidden = Finish(layer, hidden, attended, adapters)
 ///     logits = Logits(hidden)
 ///
-/// Plain differentiable operators; callers choose inference mode. Const and free of state after
+/// Plain differentiable operators; in inference mode on the CPU the kernels of `FusedLayers`, whose
+/// rows are the same bits in any batch. Const and free of state after
 /// construction; used from the thread that runs tensor work. `adapters` covers the rows that have
 /// an adapter, in row order and without overlap; rows in no span are base rows. Rows don't
 /// influence each other.
 class Transformer {
  public:
-  Transformer(ModelConfig config, Weights weights);
+  /// `path`: instruction path of the CPU kernels, one of `UsableCpuPaths()`.
+  Transformer(ModelConfig config, Weights weights, CpuPath path = UsableCpuPaths().back());
+  ~Transformer();
+  Transformer(Transformer&&) noexcept;
 
-  const ModelConfig& config() const { return config_; }
+  const ModelConfig& config() const { return *config_; }
   at::ScalarType dtype() const;
   at::Device device() const;
   uint64_t weight_bytes() const;
@@ -47,8 +58,11 @@ class Transformer {
   /// RoPE. hidden [T, hidden].
   Qkv Project(int64_t layer, const at::Tensor& hidden, std::span<const AdapterSpan> adapters) const;
 
-  /// x [T, heads, D] rotated to `positions` [T] int64.
-  at::Tensor Rotate(const at::Tensor& x, const at::Tensor& positions) const;
+  /// positions [T] int64 on the model's device.
+  Rotation RotationOf(const at::Tensor& positions) const { return rope_.At(positions); }
+
+  /// x [T, heads, D] rotated to the rows' positions.
+  at::Tensor Rotate(const at::Tensor& x, const Rotation& rotation) const;
 
   /// Output projection, residual, and the MLP with its norm and residual.
   /// hidden [T, hidden], attended [T, H, D] → hidden of the next layer [T, hidden].
@@ -58,13 +72,17 @@ class Transformer {
   /// Final norm and output head: hidden [T, hidden] → logits [T, V] in fp32.
   at::Tensor Logits(const at::Tensor& hidden) const;
 
+  /// The kernels where the calling thread may use them now: inference mode on the CPU; else null.
+  const FusedLayers* fused() const;
+
  private:
   at::Tensor Linear(int64_t layer, Module module, const at::Tensor& x,
                     std::span<const AdapterSpan> adapters) const;
 
-  ModelConfig config_;
+  std::unique_ptr<const ModelConfig> config_;  // the kernels refer to it
   Weights weights_;
   RopeTable rope_;
+  std::unique_ptr<const FusedLayers> fused_;  // null on a GPU
 };
 
 }  // namespace docmem::engine

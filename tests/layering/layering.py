@@ -21,7 +21,7 @@ FOLDERS = {
 # Inside a folder: a part may include the parts before it. A part is a subfolder, or a set of the
 # folder's own files, "" being all those not named by another part.
 PARTS = {
-    "engine": ["formats", "text", "model", "compression", "sampling", "artifacts", ""],
+    "engine": ["formats", "text", "kernels", "model", "compression", "sampling", "artifacts", ""],
     "adapter_store": ["base", "files", "registry", "resident", ""],
     "server": ["errors", "telemetry", "runtime", "ingest", "query", "jobs", "interceptors",
                "services", ""],

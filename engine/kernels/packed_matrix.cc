@@ -1,0 +1,90 @@
+#include "engine/kernels/packed_matrix.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <vector>
+
+#include "engine/kernels/bfloat16.h"
+
+namespace docmem::engine {
+namespace {
+
+constexpr size_t kAlignment = 64;
+
+size_t RoundUp(size_t value, size_t unit) { return (value + unit - 1) / unit * unit; }
+
+template <typename T>
+T* Allocate(size_t bytes) {
+  const size_t rounded = RoundUp(std::max<size_t>(bytes, 1), kAlignment);
+  void* memory = std::aligned_alloc(kAlignment, rounded);
+  if (memory == nullptr) throw std::bad_alloc();
+  std::memset(memory, 0, rounded);
+  return static_cast<T*>(memory);
+}
+
+float Widest(const float* row, int64_t columns) {
+  float widest = 0.0F;
+  for (int64_t i = 0; i < columns; ++i) widest = std::max(widest, std::abs(row[i]));
+  return widest;
+}
+
+void WidenRow(const Matrix& matrix, int64_t row, float* wide) {
+  if (matrix.type == NumberType::kFloat32) {
+    std::memcpy(wide, matrix.Row(row), static_cast<size_t>(matrix.columns) * sizeof(float));
+    return;
+  }
+  const auto* narrow = static_cast<const uint16_t*>(matrix.Row(row));
+  for (int64_t i = 0; i < matrix.columns; ++i) wide[i] = FromBfloat16(narrow[i]);
+}
+
+}  // namespace
+
+void PackedMatrix::Free::operator()(void* memory) const { std::free(memory); }
+
+PackedMatrix::PackedMatrix(std::span<const Matrix> matrices, NumberType type)
+    : type_(type), inputs_(matrices.front().columns) {
+  for (const Matrix& matrix : matrices) outputs_ += matrix.rows;
+  padded_inputs_ = (inputs_ + kBlockInputs - 1) / kBlockInputs * kBlockInputs;
+  bytes_ = static_cast<size_t>(panels()) * PanelBytes();
+  data_.reset(Allocate<std::byte>(bytes_));
+  if (type_ == NumberType::kInt8) {
+    const auto count = static_cast<size_t>(panels() * kPanelOutputs);
+    scales_.reset(Allocate<float>(count * sizeof(float)));
+    bytes_ += count * sizeof(float);
+  }
+  std::vector<float> wide(static_cast<size_t>(inputs_));
+  int64_t output = 0;
+  for (const Matrix& matrix : matrices) {
+    for (int64_t row = 0; row < matrix.rows; ++row, ++output) {
+      WidenRow(matrix, row, wide.data());
+      PackRow(wide.data(), output);
+    }
+  }
+}
+
+void PackedMatrix::PackRow(const float* row, int64_t output) {
+  std::byte* panel = data_.get() + static_cast<size_t>(output / kPanelOutputs) * PanelBytes();
+  const int64_t lane = output % kPanelOutputs;
+  if (type_ == NumberType::kFloat32) {
+    auto* numbers = reinterpret_cast<float*>(panel);
+    for (int64_t i = 0; i < inputs_; ++i) numbers[i * kPanelOutputs + lane] = row[i];
+    return;
+  }
+  const auto place = [lane](int64_t i) { return (i / 2 * kPanelOutputs + lane) * 2 + i % 2; };
+  if (type_ == NumberType::kBfloat16) {
+    auto* numbers = reinterpret_cast<uint16_t*>(panel);
+    for (int64_t i = 0; i < inputs_; ++i) numbers[place(i)] = ToBfloat16(row[i]);
+    return;
+  }
+  const float scale = Widest(row, inputs_) / 127.0F;
+  scales_.get()[output] = scale;
+  auto* numbers = reinterpret_cast<int8_t*>(panel);
+  for (int64_t i = 0; i < inputs_ && scale > 0.0F; ++i) {
+    numbers[place(i)] = static_cast<int8_t>(std::nearbyint(row[i] / scale));
+  }
+}
+
+}  // namespace docmem::engine

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstddef>
+
+#include "engine/kernels/kernels.h"
+
+namespace docmem::engine {
+
+/// The calling thread's working memory, kept between calls so that a decode step allocates nothing.
+/// Scopes nest: an inner one gets memory of its own.
+class Scratch {
+ public:
+  explicit Scratch(size_t bytes);
+  ~Scratch();
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+
+  /// Aligned to 64, uninitialised.
+  float* floats() const { return static_cast<float*>(memory_); }
+
+ private:
+  void* memory_;
+};
+
+/// vector_kernels.cc, once per instruction set.
+namespace vector_tables {
+extern const KernelTable kPortable;
+extern const KernelTable kAvx2;
+extern const KernelTable kAvx512;
+}  // namespace vector_tables
+
+/// amx_kernels.cc on top of the AVX-512 table.
+const KernelTable& AmxTable();
+
+}  // namespace docmem::engine
