@@ -4,35 +4,12 @@
 
 #include <algorithm>
 
-#include "engine/model/attention.h"
+#include "engine/step_attention.h"
 
 namespace docmem::engine {
 namespace {
 
 constexpr int64_t kLogitRows = 64;  // bounds the memory of logits, which are wide
-
-// Consecutive slices on one cache.
-struct CacheGroup {
-  const Cache* cache = nullptr;
-  std::span<const BatchSlice> slices;
-  int64_t first_row = 0;
-  int64_t rows = 0;
-};
-
-std::vector<CacheGroup> GroupByCache(std::span<const BatchSlice> slices) {
-  std::vector<CacheGroup> groups;
-  for (size_t i = 0; i < slices.size(); ++i) {
-    const Cache* cache = slices[i].sequence->request().cache.get();
-    if (groups.empty() || groups.back().cache != cache) {
-      groups.push_back(
-          {.cache = cache, .slices = slices.subspan(i, 0), .first_row = slices[i].first_row});
-    }
-    CacheGroup& group = groups.back();
-    group.slices = {group.slices.data(), group.slices.size() + 1};
-    group.rows += slices[i].rows;
-  }
-  return groups;
-}
 
 std::vector<AdapterSpan> AdapterSpans(std::span<const BatchSlice> slices) {
   std::vector<AdapterSpan> spans;
@@ -55,10 +32,6 @@ std::vector<AdapterSpan> AdapterSpans(std::span<const BatchSlice> slices) {
   return spans;
 }
 
-at::Tensor Concatenate(std::vector<at::Tensor> tensors) {
-  return tensors.size() == 1 ? tensors.front() : at::cat(tensors);
-}
-
 struct BatchInput {
   at::Tensor ids;        // [T] int64
   at::Tensor positions;  // [T] int64
@@ -78,57 +51,15 @@ BatchInput InputOf(std::span<const BatchSlice> slices, at::Device device) {
           .positions = at::tensor(positions, at::kLong).to(device)};
 }
 
-// A sequence's rows over its own tokens. A single row sees all of them.
-AttentionPart AttendOwn(int64_t layer, const BatchSlice& slice, const at::Tensor& q) {
-  const OwnKv& own = slice.sequence->own_kv();
-  const LayerKv kv = own.Rows(layer, own.length() + slice.rows);
-  const at::Tensor rows = q.narrow(0, slice.first_row, slice.rows);
-  return slice.rows == 1 ? AttendAll(rows, kv.keys, kv.values)
-                         : AttendCausal(rows, kv.keys, kv.values, own.length());
-}
-
-// All rows on one cache: each over its own tokens, all together over the document's.
-at::Tensor AttendGroup(int64_t layer, const CacheGroup& group, const at::Tensor& q) {
-  std::vector<at::Tensor> out;
-  std::vector<at::Tensor> lse;
-  for (const BatchSlice& slice : group.slices) {
-    const AttentionPart part = AttendOwn(layer, slice, q);
-    out.push_back(part.out);
-    lse.push_back(part.lse);
-  }
-  const AttentionPart own = {Concatenate(std::move(out)), Concatenate(std::move(lse))};
-  const LayerKv shared = group.cache->Layer(layer);
-  if (shared.keys.size(1) == 0) {
-    return own.out;
-  }
-  const at::Tensor rows = q.narrow(0, group.first_row, group.rows);
-  const AttentionPart parts[] = {AttendAll(rows, shared.keys, shared.values), own};
-  return JoinParts(parts);
-}
-
-void WriteOwn(int64_t layer, std::span<const BatchSlice> slices, const at::Tensor& k,
-              const at::Tensor& v) {
-  for (const BatchSlice& slice : slices) {
-    slice.sequence->own_kv().Write(layer, k.narrow(0, slice.first_row, slice.rows),
-                                   v.narrow(0, slice.first_row, slice.rows));
-  }
-}
-
 at::Tensor Forward(const Transformer& model, std::span<const BatchSlice> slices) {
   const BatchInput input = InputOf(slices, model.device());
   const std::vector<AdapterSpan> adapters = AdapterSpans(slices);
-  const std::vector<CacheGroup> groups = GroupByCache(slices);
   const Rotation rotation = model.RotationOf(input.positions);
   at::Tensor hidden = model.Embed(input.ids);
   for (int64_t layer = 0; layer < model.config().layers; ++layer) {
     const Qkv qkv = model.Project(layer, hidden, adapters);
-    const at::Tensor q = model.Rotate(qkv.q, rotation);
-    WriteOwn(layer, slices, model.Rotate(qkv.k, rotation), qkv.v);
-    std::vector<at::Tensor> attended;
-    for (const CacheGroup& group : groups) {
-      attended.push_back(AttendGroup(layer, group, q));
-    }
-    hidden = model.Finish(layer, hidden, Concatenate(std::move(attended)), adapters);
+    const at::Tensor attended = AttendStep(model, layer, slices, qkv, rotation);
+    hidden = model.Finish(layer, hidden, attended, adapters);
   }
   return hidden;
 }

@@ -49,6 +49,20 @@ LayerKv OwnKv::Rows(int64_t layer, int64_t rows) const {
   return {.keys = all.keys.narrow(1, 0, rows), .values = all.values.narrow(1, 0, rows)};
 }
 
+KvSpan OwnKv::Head(int64_t layer, int64_t head, int64_t rows) const {
+  const LayerKv& all = layers_[static_cast<size_t>(layer)];
+  const int64_t first = head * all.keys.stride(0);
+  const auto at = [first](const at::Tensor& tensor) {
+    return static_cast<const std::byte*>(tensor.const_data_ptr()) +
+           static_cast<size_t>(first) * tensor.element_size();
+  };
+  return {.keys = at(all.keys),
+          .values = at(all.values),
+          .rows = rows,
+          .type = all.keys.scalar_type() == at::kFloat ? NumberType::kFloat32
+                                                       : NumberType::kBfloat16};
+}
+
 uint64_t OwnKv::bytes() const {
   uint64_t bytes = 0;
   for (const LayerKv& layer : layers_) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/artifacts/cache.h"
+#include "engine/kernels/kernels.h"
 #include "engine/model/model_config.h"
 
 namespace docmem::engine {
@@ -24,6 +25,9 @@ class OwnKv {
 
   /// The first `rows` rows of a layer; views.
   LayerKv Rows(int64_t layer, int64_t rows) const;
+
+  /// The first `rows` rows of one KV head, for the CPU kernels; a view.
+  KvSpan Head(int64_t layer, int64_t head, int64_t rows) const;
 
   /// Counts rows that have been written in every layer.
   void Advance(int64_t rows) { length_ += rows; }

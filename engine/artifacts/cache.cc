@@ -90,6 +90,20 @@ LayerKv Cache::Layer(int64_t layer) const {
   return {.keys = view(rows_.keys), .values = view(rows_.values)};
 }
 
+KvSpan Cache::Head(int64_t layer, int64_t head) const {
+  const std::span<const int64_t> offsets = Offsets(rows_);
+  const auto index = static_cast<size_t>(layer * kv_heads_ + head);
+  const auto first = static_cast<size_t>(offsets[index] * rows_.keys.size(1));
+  const auto at = [first](const at::Tensor& rows) {
+    return static_cast<const std::byte*>(rows.const_data_ptr()) + first * rows.element_size();
+  };
+  return {.keys = at(rows_.keys),
+          .values = at(rows_.values),
+          .rows = offsets[index + 1] - offsets[index],
+          .type = rows_.keys.scalar_type() == at::kFloat ? NumberType::kFloat32
+                                                         : NumberType::kBfloat16};
+}
+
 int64_t Cache::kept_tokens() const { return rows_.keys.size(0) / (layers_ * kv_heads_); }
 
 uint64_t Cache::bytes() const {

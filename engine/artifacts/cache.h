@@ -6,6 +6,7 @@
 
 #include "engine/artifacts/cache_identity.h"
 #include "engine/compression/prefill.h"
+#include "engine/kernels/kernels.h"
 
 namespace docmem::engine {
 
@@ -31,6 +32,9 @@ class Cache {
 
   /// Rows of a layer when all its heads keep equally many; ragged caches throw `kUnimplemented`.
   LayerKv Layer(int64_t layer) const;
+
+  /// Rows of one KV head of a layer, ragged or not, for the CPU kernels. A view of the cache.
+  KvSpan Head(int64_t layer, int64_t head) const;
 
   /// Position of the first token behind the context: S, or the head's length when nothing of the
   /// document is left.
