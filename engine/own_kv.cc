@@ -56,11 +56,11 @@ KvSpan OwnKv::Head(int64_t layer, int64_t head, int64_t rows) const {
     return static_cast<const std::byte*>(tensor.const_data_ptr()) +
            static_cast<size_t>(first) * tensor.element_size();
   };
-  return {.keys = at(all.keys),
-          .values = at(all.values),
-          .rows = rows,
-          .type = all.keys.scalar_type() == at::kFloat ? NumberType::kFloat32
-                                                       : NumberType::kBfloat16};
+  return {
+      .keys = at(all.keys),
+      .values = at(all.values),
+      .rows = rows,
+      .type = all.keys.scalar_type() == at::kFloat ? NumberType::kFloat32 : NumberType::kBfloat16};
 }
 
 uint64_t OwnKv::bytes() const {

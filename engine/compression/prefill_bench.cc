@@ -43,6 +43,7 @@ BENCHMARK(SmolLM2)
     ->Args({400, 900'000})
     ->Args({2000, 0})
     ->Args({2000, 900'000})
+    ->Args({7800, 900'000})
     ->Unit(benchmark::kMillisecond)
     ->UseRealTime();
 

@@ -1,5 +1,5 @@
-// Matrix products on AMX tiles: 16 rows of x by 32 inputs against 32 inputs by 16 outputs, summed in
-// fp32. A row's sums run over the inputs in one order whatever the other rows are, so one kernel
+// Matrix products on AMX tiles: 16 rows of x by 32 inputs against 32 inputs by 16 outputs, summed
+// in fp32. A row's sums run over the inputs in one order whatever the other rows are, so one kernel
 // serves one token and a whole chunk with equal bits.
 #include <immintrin.h>
 
@@ -42,11 +42,11 @@ void Configure(int64_t first_rows, int64_t second_rows) {
 }
 
 struct Tiles {
-  const uint16_t* x;         // first of up to 32 rows
-  int64_t x_stride;          // numbers
-  const uint16_t* weights;   // a panel; the next one lies panel_numbers behind it
+  const uint16_t* x;        // first of up to 32 rows
+  int64_t x_stride;         // numbers
+  const uint16_t* weights;  // a panel; the next one lies panel_numbers behind it
   int64_t panel_numbers;
-  int64_t blocks;            // of 32 inputs
+  int64_t blocks;  // of 32 inputs
 };
 
 void OneByTwo(const Tiles& t) {
@@ -131,8 +131,8 @@ void WidenPanel(const std::byte* panel, int64_t numbers, uint16_t* wide) {
   const auto* from = reinterpret_cast<const int8_t*>(panel);
   for (int64_t i = 0; i < numbers; i += 32) {
     const auto quarter = [&](int64_t at) {
-      return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(
-          _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i + at))));
+      return _mm512_cvtepi32_ps(
+          _mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i + at))));
     };
     const __m512bh both = _mm512_cvtne2ps_pbh(quarter(16), quarter(0));
     std::memcpy(wide + i, &both, sizeof both);

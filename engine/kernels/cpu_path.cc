@@ -19,7 +19,8 @@ constexpr std::array<std::pair<CpuPath, std::string_view>, 4> kNames = {{
 }};
 
 #ifdef __x86_64__
-// Leaf 7 of CPUID, subleaf 0, EDX: bit 22 is AMX-BF16, bit 24 AMX-TILE. GCC 12 has no name for them.
+// Leaf 7 of CPUID, subleaf 0, EDX: bit 22 is AMX-BF16, bit 24 AMX-TILE. GCC 12 has no name for
+// them.
 bool HasTiles() {
   unsigned eax = 7, ebx = 0, ecx = 0, edx = 0;
   __asm__("cpuid" : "+a"(eax), "=b"(ebx), "+c"(ecx), "=d"(edx));

@@ -21,16 +21,16 @@ struct LinearArgs {
 
 /// One module's low-rank update of some rows, in two halves: down = x Aᵀ, and y += scale · down B.
 struct LoraArgs {
-  Matrix a;             ///< [r, inputs]
-  Matrix b;             ///< [r, outputs]: the transpose of PEFT's
+  Matrix a;  ///< [r, inputs]
+  Matrix b;  ///< [r, outputs]: the transpose of PEFT's
   float scale = 0.0F;
-  Matrix x;             ///< [T, inputs]
+  Matrix x;               ///< [T, inputs]
   float* down = nullptr;  ///< [T, r]
-  Matrix y;             ///< [T, outputs]
+  Matrix y;               ///< [T, outputs]
 };
 
-/// Keys and values of one KV head, [rows, D] each, one row behind the other. Int8 is symmetric: a key
-/// is k ≈ key_scales[d] · q (per channel), a value v ≈ value_scales[row] · q (per row).
+/// Keys and values of one KV head, [rows, D] each, one row behind the other. Int8 is symmetric: a
+/// key is k ≈ key_scales[d] · q (per channel), a value v ≈ value_scales[row] · q (per row).
 struct KvSpan {
   const void* keys = nullptr;
   const void* values = nullptr;
@@ -41,8 +41,9 @@ struct KvSpan {
 };
 
 /// Attention of consecutive rows of one sequence for one KV head: softmax over the cached rows, all
-/// of which every query sees, and the sequence's own, of which row i sees 0 … own_offset + i, as one
-/// set. Keys are read in tiles of 64 and converted in them, so that no copy of a cache ever exists.
+/// of which every query sees, and the sequence's own, of which row i sees 0 … own_offset + i, as
+/// one set. Keys are read in tiles of 64 and converted in them, so that no copy of a cache ever
+/// exists.
 struct AttendArgs {
   Matrix q;    ///< [T, repeat · D]: the query heads of this KV head, side by side
   Matrix out;  ///< [T, repeat · D]
@@ -70,8 +71,8 @@ struct KernelTable {
 
   /// y = round(x / √(mean(x²) + eps)) · weight, row by row; weight [columns] in fp32.
   void (*rms_norm)(const Matrix& x, const float* weight, float eps, const Matrix& y);
-  /// Rotary embedding of `x` [T, heads · dim] into `y`: dimension i turns with i + dim/2. cosine and
-  /// sine [T, dim/2].
+  /// Rotary embedding of `x` [T, heads · dim] into `y`: dimension i turns with i + dim/2. cosine
+  /// and sine [T, dim/2].
   void (*rotate)(const Matrix& x, int64_t dim, const float* cosine, const float* sine,
                  const Matrix& y);
   /// y = silu(gate) · up, both rounded as the compute dtype's operators do.

@@ -21,8 +21,8 @@ struct Worker {
     return {begin(index), begin(index + 1) - begin(index)};
   }
 
-  /// Returns when all workers of the piece of work have come here, in whose memory is then seen what
-  /// each has written. Every worker calls it equally often.
+  /// Returns when all workers of the piece of work have come here, in whose memory is then seen
+  /// what each has written. Every worker calls it equally often.
   static void Barrier();
 };
 
@@ -38,9 +38,7 @@ void RunOnAllWorkers(void (*call)(const void*, const Worker&), const void* work)
 template <typename Work>
 void OnAllWorkers(const Work& work) {
   internal::RunOnAllWorkers(
-      [](const void* erased, const Worker& worker) {
-        (*static_cast<const Work*>(erased))(worker);
-      },
+      [](const void* erased, const Worker& worker) { (*static_cast<const Work*>(erased))(worker); },
       &work);
 }
 

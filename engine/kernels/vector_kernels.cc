@@ -149,9 +149,12 @@ void LinearKernel(const LinearArgs& args) {
   const Linear linear = {args, scratch.floats(), stride};
   WithType(args.y.type, [&]<typename Y>(Y*) {
     switch (w.type()) {
-      case NumberType::kFloat32: return linear.Run<float, Y>();
-      case NumberType::kBfloat16: return linear.Run<uint16_t, Y>();
-      case NumberType::kInt8: return linear.Run<int8_t, Y>();
+      case NumberType::kFloat32:
+        return linear.Run<float, Y>();
+      case NumberType::kBfloat16:
+        return linear.Run<uint16_t, Y>();
+      case NumberType::kInt8:
+        return linear.Run<int8_t, Y>();
     }
   });
 }
@@ -288,8 +291,8 @@ struct Attention {
     Lanes weights_sum = {};
     float weights[kTileKeys];
     for (int64_t i = 0; i < groups; ++i) {
-      const Lanes weight = Below(static_cast<int>(limit - i * kLanes),
-                                 Exp(scores[i] - Splat(new_top)), 0.0F);
+      const Lanes weight =
+          Below(static_cast<int>(limit - i * kLanes), Exp(scores[i] - Splat(new_top)), 0.0F);
       weights_sum = weights_sum + weight;
       StoreLanes(weight, weights + i * kLanes);
     }
@@ -311,7 +314,8 @@ struct Attention {
         MultiplyAdd(LoadLanes(row + kRow + v * kLanes), weights[key + 1], &odd[v]);
       }
     }
-    for (int v = 0; v < kVectors; ++v) StoreLanes(even[v] + odd[v], out + index * kRow + v * kLanes);
+    for (int v = 0; v < kVectors; ++v)
+      StoreLanes(even[v] + odd[v], out + index * kRow + v * kLanes);
   }
 
   void Over(const KvSpan& span, bool causal) const {
@@ -338,8 +342,7 @@ void Attend(const AttendArgs& args) {
   float* keys = out + queries * kRow;
   float* values = keys + kTileKeys * kRow;
   float* top = values + kTileKeys * kRow;
-  const Attention<kVectors> attention = {args, queries, q,    out,
-                                         top,  top + queries, keys, values};
+  const Attention<kVectors> attention = {args, queries, q, out, top, top + queries, keys, values};
   for (int64_t i = 0; i < kTileKeys * kRow * 2; i += kLanes) StoreLanes(Lanes{}, keys + i);
   for (int64_t index = 0; index < queries; ++index) {
     const T* from = Row<T>(args.q, index / args.repeat) + index % args.repeat * args.dim;
@@ -412,7 +415,8 @@ void RotateKernel(const Matrix& x, int64_t dim, const float* cosine, const float
         T* to = Row<T>(y, row) + head;
         ForLanes(half, [&](int64_t i, int64_t n) {
           const Lanes first = LoadUpTo(from + i, n), second = LoadUpTo(from + half + i, n);
-          const Lanes c = LoadUpTo(cosine + row * half + i, n), s = LoadUpTo(sine + row * half + i, n);
+          const Lanes c = LoadUpTo(cosine + row * half + i, n),
+                      s = LoadUpTo(sine + row * half + i, n);
           StoreUpTo(first * c - second * s, to + i, n);
           StoreUpTo(second * c + first * s, to + half + i, n);
         });

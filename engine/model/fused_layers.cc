@@ -239,12 +239,12 @@ at::Tensor FusedLayers::Finish(int64_t layer, const at::Tensor& hidden, const at
   const LoraUpdates o_updates(config_, layer, kO, adapters, attended, residual);
   const LoraUpdates gate_up_updates(config_, layer, kGateUp, adapters, x, gate_up);
   const LoraUpdates down_updates(config_, layer, kDown, adapters, inner, result);
-  const Product o = {kernels_, weights.o, weights.o_bias, MatrixOf(attended), MatrixOf(residual),
-                     o_updates};
+  const Product o = {kernels_,           weights.o,          weights.o_bias,
+                     MatrixOf(attended), MatrixOf(residual), o_updates};
   const Product gated = {kernels_,    weights.gate_up,   weights.gate_up_bias,
                          MatrixOf(x), MatrixOf(gate_up), gate_up_updates};
-  const Product down = {kernels_, weights.down, weights.down_bias, MatrixOf(inner),
-                        MatrixOf(result), down_updates};
+  const Product down = {kernels_,        weights.down,     weights.down_bias,
+                        MatrixOf(inner), MatrixOf(result), down_updates};
   const Norm norm = {kernels_, weights.post_attention_norm,
                      static_cast<float>(config_.rms_norm_eps)};
   OnAllWorkers([&](const Worker& worker) {

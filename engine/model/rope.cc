@@ -80,8 +80,7 @@ at::Tensor RopeTable::Rotate(const at::Tensor& x, const Rotation& rotation) {
     return at::cat({half, half}, -1).unsqueeze(1).to(x.scalar_type());
   };
   const std::vector<at::Tensor> halves = x.chunk(2, -1);
-  return x * repeat(rotation.cosine) +
-         at::cat({-halves[1], halves[0]}, -1) * repeat(rotation.sine);
+  return x * repeat(rotation.cosine) + at::cat({-halves[1], halves[0]}, -1) * repeat(rotation.sine);
 }
 
 }  // namespace docmem::engine
