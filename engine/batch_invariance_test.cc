@@ -46,8 +46,7 @@ class BatchInvarianceTest : public ::testing::TestWithParam<std::string> {
     for (uint32_t words = random_() % 40; words > 0; --words) question += " does it leave";
     SequenceRequest request = {.cache = Any(caches_),
                                .adapter = Any(adapters_),
-                               .prompt_ids =
-                                   engine_->prompt_format().QuestionIds({}, "", question),
+                               .prompt_ids = engine_->prompt_format().QuestionIds({}, "", question),
                                .max_tokens = 1 + static_cast<uint32_t>(random_() % 12)};
     if (random_() % 3 == 0) request.scope = AdapterScope::kAnswerOnly;
     if (random_() % 4 == 0) request.answer_ids = engine_->tokenizer().EncodeUser("At six.");
@@ -71,8 +70,7 @@ class BatchInvarianceTest : public ::testing::TestWithParam<std::string> {
       for (const SequenceEvent& event : session.Step()) {
         Answer& answer = answers[running.at(event.id)];
         answer.ids.insert(answer.ids.end(), event.token_ids.begin(), event.token_ids.end());
-        answer.logprobs.insert(answer.logprobs.end(), event.logprobs.begin(),
-                               event.logprobs.end());
+        answer.logprobs.insert(answer.logprobs.end(), event.logprobs.begin(), event.logprobs.end());
       }
     }
     return answers;

@@ -24,9 +24,9 @@ class DeterminismTest : public ::testing::Test {
  protected:
   ~DeterminismTest() override { at::set_num_threads(1); }
 
-  static std::string CacheFile(const Engine& engine, const std::string& document,
-                                          int threads,
-                                          const std::function<void()>& between = [] {}) {
+  static std::string CacheFile(
+      const Engine& engine, const std::string& document, int threads,
+      const std::function<void()>& between = [] {}) {
     at::set_num_threads(threads);
     const auto ingestion =
         engine.StartIngestion(engine.EncodeContext("", document, 64), {{.ratio_ppm = 700'000}});

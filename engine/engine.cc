@@ -96,22 +96,26 @@ Context Engine::EncodeContext(const std::string& system_text, const std::string&
   return context;
 }
 
-CacheIdentity Engine::IdentityOf(const Context& context, const Compression& compression) const {
-  const bool scored = compression.ratio_ppm > 0 && compression.ratio_ppm < kRatioOnePpm;
+CacheIdentity Engine::IdentityOf(const Context& context, const Compression& compression, Mode mode,
+                                 std::string_view adapter_hash) const {
+  const std::string_view writer = UsesBaseCache(mode) ? kBaseMaker : adapter_hash;
+  const std::string_view scorer = mode == Mode::kAdapterPrefill ? adapter_hash : kBaseMaker;
   return {.model = impl_->identity,
           .context_digest = ContextDigest(context.ids),
           .context_tokens = static_cast<int64_t>(context.ids.size()),
           .head_tokens = context.head_tokens,
           .ratio_ppm = compression.ratio_ppm,
           .kv_dtype = impl_->identity.dtype,
-          .writer = "base",
-          .scorer = scored ? "base" : "none",
+          .writer = std::string(writer),
+          .scorer = std::string(IsScored(compression) ? scorer : kNoMaker),
           .profile = ProfileIdentity(compression)};
 }
 
 std::unique_ptr<Ingestion> Engine::StartIngestion(Context context,
-                                                  std::vector<Compression> compressions) const {
-  return MakeIngestion(shared_from_this(), std::move(context), std::move(compressions));
+                                                  std::vector<Compression> compressions,
+                                                  IngestionOptions options) const {
+  return MakeIngestion(shared_from_this(), std::move(context), std::move(compressions),
+                       std::move(options));
 }
 
 uint64_t Engine::IngestionPeakBytes(int64_t context_tokens) const {

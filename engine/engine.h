@@ -5,11 +5,13 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/artifacts/adapter.h"
 #include "engine/artifacts/cache.h"
 #include "engine/artifacts/cache_file.h"
+#include "engine/artifacts/mode.h"
 #include "engine/compression/profile.h"
 #include "engine/model/model_identity.h"
 #include "engine/text/prompt_format.h"
@@ -37,6 +39,13 @@ struct EngineOptions {
 struct Context {
   std::vector<int32_t> ids;  ///< head, then document
   int64_t head_tokens = 0;
+};
+
+/// Who makes caches. Modes that use the base model's cache make that one, and look at no adapter;
+/// the others need the adapter that writes and, in `kAdapterPrefill`, scores.
+struct IngestionOptions {
+  Mode mode = Mode::kBase;
+  std::shared_ptr<const Adapter> adapter;
 };
 
 /// One ingestion under way: prefill, scoring and eviction in units of work between decode steps.
@@ -81,11 +90,15 @@ class Engine : public std::enable_shared_from_this<Engine> {
                         int64_t reserve_tokens, const std::function<bool()>& cancelled = {}) const;
 
   /// Identity that `StartIngestion` will give the cache of this context and compression.
-  CacheIdentity IdentityOf(const Context& context, const Compression& compression) const;
+  /// `adapter_hash` is the adapter's content hash; not looked at in modes that use the base's cache.
+  CacheIdentity IdentityOf(const Context& context, const Compression& compression,
+                           Mode mode = Mode::kBase, std::string_view adapter_hash = {}) const;
 
-  /// Caches written and scored by the base model. Throws as `Prefill`.
-  std::unique_ptr<Ingestion> StartIngestion(Context context,
-                                            std::vector<Compression> compressions) const;
+  /// One cache per compression. In `kBaseScoreAdapterPrefill` the base model passes over the whole
+  /// context and chooses the positions, then the adapter's pass writes the KV of exactly these.
+  /// Throws as `Prefill`; `kInvalidArgument` for a mode that lacks its adapter.
+  std::unique_ptr<Ingestion> StartIngestion(Context context, std::vector<Compression> compressions,
+                                            IngestionOptions options = {}) const;
 
   /// Upper bound of the bytes that ingesting a context of this length needs beside weights and
   /// results, for budgets at start.

@@ -5,6 +5,7 @@
 
 #include <fstream>
 #include <functional>
+#include <set>
 
 #include "engine/artifacts/cache_file.h"
 #include "engine/compression/prefill.h"
@@ -16,6 +17,7 @@
 namespace docmem::engine {
 namespace {
 
+using testing::CacheOfKept;
 using testing::GoldenAdapter;
 using testing::Ingest;
 using testing::Reference;
@@ -204,6 +206,81 @@ TEST_F(EngineTest, AnAdapterThatIsLoadedButInactiveDoesntChangeIngestion) {
   while (!active.Step()) {
   }
   EXPECT_FALSE(active.TakeResults().front().keys.allclose(before->rows().keys));
+}
+
+TEST_F(EngineTest, EveryModeMakesItsCacheUnderItsIdentity) {
+  const Context context = engine_->EncodeContext("", kDocument, 512);
+  const auto adapter = GoldenAdapter(*engine_, "all-modules");
+  const std::string& hash = adapter->content_hash();
+  const Compression half{.ratio_ppm = 500'000}, whole{.ratio_ppm = 0};
+  const struct {
+    Mode mode;
+    std::string writer, scorer;
+  } cases[] = {{Mode::kBase, "base", "base"},
+               {Mode::kBaseKvAdapterDecode, "base", "base"},
+               {Mode::kAdapterPrefill, hash, hash},
+               {Mode::kBaseScoreAdapterPrefill, hash, "base"}};
+  std::set<std::string> digests;
+  for (const auto& [mode, writer, scorer] : cases) {
+    const auto ingestion =
+        engine_->StartIngestion(context, {half, whole}, {.mode = mode, .adapter = adapter});
+    double last = 0.0;
+    while (!ingestion->Step()) {
+      EXPECT_GE(ingestion->progress(), last);
+      last = ingestion->progress();
+    }
+    EXPECT_EQ(ingestion->progress(), 1.0);
+    const auto caches = ingestion->TakeCaches();
+    EXPECT_EQ(caches[0]->identity(), engine_->IdentityOf(context, half, mode, hash));
+    EXPECT_EQ(caches[1]->identity(), engine_->IdentityOf(context, whole, mode, hash));
+    EXPECT_EQ(caches[0]->identity().writer, writer);
+    EXPECT_EQ(caches[0]->identity().scorer, scorer);
+    EXPECT_EQ(caches[1]->identity().scorer, "none");
+    digests.insert(caches[0]->identity().Digest());
+  }
+  EXPECT_EQ(digests.size(), 3U);
+  EXPECT_EQ(engine_->IdentityOf(context, whole, Mode::kAdapterPrefill, hash),
+            engine_->IdentityOf(context, whole, Mode::kBaseScoreAdapterPrefill, hash));
+}
+
+TEST_F(EngineTest, BaseChoosesAndTheAdapterWritesExactlyThesePositions) {
+  const Context context = engine_->EncodeContext("", kDocument, 512);
+  const auto adapter = GoldenAdapter(*engine_, "all-modules");
+  for (const Profile profile : {Profile::kCompactor, Profile::kCompactorVllm, Profile::kKnorm}) {
+    const Compression compression{.ratio_ppm = 300'000, .profile = profile};
+    const auto base = Ingest(*engine_, context, compression);
+    const auto mixed = Ingest(*engine_, context, compression,
+                              {.mode = Mode::kBaseScoreAdapterPrefill, .adapter = adapter});
+    const auto expected =
+        CacheOfKept(*engine_, context, {base->rows().positions, base->rows().offsets},
+                    {.mode = Mode::kAdapterPrefill, .adapter = adapter});
+    EXPECT_TRUE(at::equal(mixed->rows().positions, base->rows().positions));
+    EXPECT_TRUE(at::equal(mixed->rows().offsets, base->rows().offsets));
+    EXPECT_TRUE(at::equal(mixed->rows().keys, expected->rows().keys));
+    EXPECT_TRUE(at::equal(mixed->rows().values, expected->rows().values));
+    EXPECT_FALSE(mixed->rows().keys.allclose(base->rows().keys));
+  }
+}
+
+TEST_F(EngineTest, AModeOfAnAdapterNeedsOne) {
+  const Context context = engine_->EncodeContext("", kDocument, 512);
+  for (const Mode mode : {Mode::kAdapterPrefill, Mode::kBaseScoreAdapterPrefill}) {
+    const Refusal refusal = Try([&] { engine_->StartIngestion(context, {{}}, {.mode = mode}); });
+    EXPECT_EQ(refusal.kind, ErrorKind::kInvalidArgument);
+    EXPECT_EQ(refusal.field, "adapter");
+  }
+}
+
+TEST_F(EngineTest, ARaggedCacheIsStoredAndLoaded) {
+  const Context context = engine_->EncodeContext("", kDocument + kDocument, 512);
+  const auto cache =
+      Ingest(*engine_, context, {.ratio_ppm = 300'000, .profile = Profile::kCompactorVllm});
+  EXPECT_TRUE(cache->Ragged(0) || cache->Ragged(1));
+  EXPECT_EQ(engine_->CacheBytes(cache->kept_tokens()), CacheFileBytes(*cache));
+  const auto loaded = engine_->LoadCache(Share(FileOf(*cache)));
+  EXPECT_TRUE(at::equal(loaded->rows().offsets, cache->rows().offsets));
+  EXPECT_TRUE(at::equal(loaded->rows().keys, cache->rows().keys));
+  EXPECT_EQ(loaded->identity(), cache->identity());
 }
 
 TEST_F(EngineTest, AStoredCacheAnswersAsTheOneInMemory) {

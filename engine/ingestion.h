@@ -7,8 +7,9 @@
 
 namespace docmem::engine {
 
-/// The base model's ingestion; see `Engine::StartIngestion`.
+/// See `Engine::StartIngestion`.
 std::unique_ptr<Ingestion> MakeIngestion(std::shared_ptr<const Engine> engine, Context context,
-                                         std::vector<Compression> compressions);
+                                         std::vector<Compression> compressions,
+                                         IngestionOptions options);
 
 }  // namespace docmem::engine

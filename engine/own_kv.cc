@@ -49,7 +49,7 @@ LayerKv OwnKv::Rows(int64_t layer, int64_t rows) const {
   return {.keys = all.keys.narrow(1, 0, rows), .values = all.values.narrow(1, 0, rows)};
 }
 
-KvSpan OwnKv::Head(int64_t layer, int64_t head, int64_t rows) const {
+KvSpan OwnKv::HeadSpan(int64_t layer, int64_t head, int64_t rows) const {
   const LayerKv& all = layers_[static_cast<size_t>(layer)];
   const int64_t first = head * all.keys.stride(0);
   const auto at = [first](const at::Tensor& tensor) {

@@ -27,7 +27,7 @@ class OwnKv {
   LayerKv Rows(int64_t layer, int64_t rows) const;
 
   /// The first `rows` rows of one KV head, for the CPU kernels; a view.
-  KvSpan Head(int64_t layer, int64_t head, int64_t rows) const;
+  KvSpan HeadSpan(int64_t layer, int64_t head, int64_t rows) const;
 
   /// Counts rows that have been written in every layer.
   void Advance(int64_t rows) { length_ += rows; }

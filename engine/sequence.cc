@@ -66,9 +66,8 @@ void Sequence::Validate(const Engine& engine) const {
     ThrowInvalidArgument("cache", "is missing");
   }
   request_.cache->identity().RequireModel(engine.identity());
-  for (int64_t layer = 0; layer < request_.cache->layers(); ++layer) {
-    request_.cache->Layer(layer);
-  }
+  request_.cache->identity().RequireAdapter(
+      request_.adapter == nullptr ? std::string_view() : request_.adapter->content_hash());
   if (request_.prompt_ids.empty()) {
     ThrowInvalidArgument("prompt", "is empty");
   }

@@ -18,6 +18,9 @@ namespace docmem::engine {
 using SequenceId = uint64_t;
 
 /// One question to be answered (or one answer to be scored) over one document's memories.
+///
+/// Cache and adapter together are the mode: a base cache without adapter is `BASE`, with one
+/// `BASE_KV_ADAPTER_DECODE`; a cache that an adapter wrote or scored needs that adapter.
 struct SequenceRequest {
   std::shared_ptr<const Cache> cache;
   std::shared_ptr<const Adapter> adapter;  ///< null: base model
@@ -65,7 +68,8 @@ class Session {
   Session& operator=(const Session&) = delete;
 
   /// Throws `kInvalidArgument` (empty prompt, positions over the model's with both numbers,
-  /// sampling, stop strings) and leaves the session as it was.
+  /// sampling, stop strings), `kFailedPrecondition` (a cache of another model or of another adapter
+  /// than the request's) and leaves the session as it was.
   SequenceId Add(SequenceRequest request);
 
   /// Runs one step; empty when nothing runs. One event per sequence that made visible progress. An

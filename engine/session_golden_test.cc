@@ -6,6 +6,8 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "engine/compression/prefill.h"
+#include "engine/compression/testing.h"
 #include "engine/formats/json_fields.h"
 #include "engine/model/testing.h"
 #include "engine/session.h"
@@ -25,6 +27,7 @@ using testing::PlainGreedy;
 using testing::Reference;
 using testing::RunAlone;
 using testing::TinyEngine;
+using testing::Uniform;
 
 Json Cases(const std::string& folder) {
   std::ifstream file(Reference(folder + "/cases.json"));
@@ -48,7 +51,7 @@ std::shared_ptr<const Cache> GoldenCache(const Engine& engine, const Json& item,
   }
   const auto kept = LoadTensors(
       Reference("compression/" + model + "-" + std::to_string(length) + "-head.safetensors"));
-  return CacheOfKept(engine, context, kept.at("kept." + std::to_string(ppm)));
+  return CacheOfKept(engine, context, Uniform(kept.at("kept." + std::to_string(ppm))));
 }
 
 TEST(SessionGoldenTest, GreedyAnswersOverCompressedCachesEqualKvpress) {
@@ -82,58 +85,134 @@ TEST(SessionGoldenTest, GreedyAnswersOverCompressedCachesEqualKvpress) {
 
 struct ScoreCase {
   std::string key;
+  Mode mode;
   AdapterScope scope;
-  bool adapter;
   uint32_t ppm;
 };
 
-// The entries "MODE.SCOPE.PPM" of a golden file for the two modes that read the base's cache.
+// The entries "MODE.SCOPE.PPM" of a golden file.
 std::vector<ScoreCase> ScoreCases(const std::map<std::string, at::Tensor>& golden) {
   std::vector<ScoreCase> cases;
   for (const auto& [key, tensor] : golden) {
-    const bool base = key.starts_with("BASE.");
-    if (!base && !key.starts_with("BASE_KV_ADAPTER_DECODE.")) {
-      continue;
+    const auto mode = ModeFromName(key.substr(0, key.find('.')));
+    if (mode) {
+      const bool answer_only = key.find(".answer.") != std::string::npos;
+      cases.push_back(
+          {.key = key,
+           .mode = *mode,
+           .scope = answer_only ? AdapterScope::kAnswerOnly : AdapterScope::kQuestionAndAnswer,
+           .ppm = static_cast<uint32_t>(std::stoul(key.substr(key.rfind('.') + 1)))});
     }
-    const bool answer_only = key.find(".answer.") != std::string::npos;
-    cases.push_back(
-        {.key = key,
-         .scope = answer_only ? AdapterScope::kAnswerOnly : AdapterScope::kQuestionAndAnswer,
-         .adapter = !base,
-         .ppm = static_cast<uint32_t>(std::stoul(key.substr(key.rfind('.') + 1)))});
   }
   return cases;
 }
 
-TEST(SessionGoldenTest, ScoresEqualTransformersPeftAndKvpressInBothModesAndScopes) {
-  size_t compared = 0;
+// The mode's cache: whole or head alone by our own ingestion, else the rows of its writer at the
+// positions that kvpress kept for its scorer.
+std::shared_ptr<const Cache> ScoreCache(const Engine& engine, const Context& context,
+                                        const ScoreCase& score, const IngestionOptions& makers,
+                                        const std::map<std::string, at::Tensor>& golden) {
+  if (score.ppm == 0 || score.ppm == kRatioOnePpm) {
+    return Ingest(engine, context, {.ratio_ppm = score.ppm}, makers);
+  }
+  const std::string scorer = score.mode == Mode::kAdapterPrefill ? "ADAPTER_PREFILL" : "BASE";
+  const at::Tensor kept = golden.at("kept." + scorer + "." + std::to_string(score.ppm));
+  return CacheOfKept(engine, context, Uniform(kept), makers);
+}
+
+TEST(SessionGoldenTest, ScoresEqualTransformersPeftAndKvpressInAllModesAndScopes) {
+  std::map<Mode, size_t> compared;
   for (const Json& item : Cases("score")) {
     const std::string model = item.at("model");
     const auto engine = TinyEngine(model);
     const auto adapter = GoldenAdapter(*engine, item.at("adapter"));
     const auto golden = LoadTensors(Reference("score/" + item.at("file").get<std::string>()));
     const Context context = GoldenContext(model, item.at("length"), item.at("head"));
-    double largest = 0.0;
+    std::map<Mode, double> largest;
     for (const ScoreCase& score : ScoreCases(golden)) {
-      const bool whole = score.ppm == 0 || score.ppm == kRatioOnePpm;
-      const auto cache = whole ? Ingest(*engine, context, {.ratio_ppm = score.ppm})
-                               : CacheOfKept(*engine, context,
-                                             golden.at("kept.BASE." + std::to_string(score.ppm)));
-      const Answer answer = RunAlone(engine, {.cache = cache,
-                                              .adapter = score.adapter ? adapter : nullptr,
-                                              .scope = score.scope,
-                                              .prompt_ids = Ids(golden.at("prompt")),
-                                              .answer_ids = Ids(golden.at("answer"))});
+      const IngestionOptions makers = {.mode = score.mode, .adapter = adapter};
+      const auto cache = ScoreCache(*engine, context, score, makers, golden);
+      const Answer answer =
+          RunAlone(engine, {.cache = cache,
+                            .adapter = UsesAdapter(score.mode) ? adapter : nullptr,
+                            .scope = score.scope,
+                            .prompt_ids = Ids(golden.at("prompt")),
+                            .answer_ids = Ids(golden.at("answer"))});
       EXPECT_EQ(answer.finish, FinishReason::kScored);
       const double gap = testing::MaxDifference(at::tensor(answer.logprobs), golden.at(score.key));
       EXPECT_LT(gap, 1e-4) << item.at("file") << " " << score.key;
+      largest[score.mode] = std::max(largest[score.mode], gap);
+      ++compared[score.mode];
+    }
+    for (const auto& [mode, gap] : largest) {
+      std::printf("%s %s: max |log-probability difference| %.2e\n",
+                  item.at("file").get<std::string>().c_str(), ModeName(mode).data(), gap);
+    }
+  }
+  EXPECT_EQ(compared, (std::map<Mode, size_t>{{Mode::kBase, 12},
+                                              {Mode::kBaseKvAdapterDecode, 24},
+                                              {Mode::kAdapterPrefill, 24},
+                                              {Mode::kBaseScoreAdapterPrefill, 24}}));
+}
+
+// Runs one prefill of the mode with kvpress's sketch and compares which positions it keeps.
+TEST(SessionGoldenTest, EveryModeKeepsThePositionsThatKvpressKeptForItsScorer) {
+  for (const Json& item : Cases("score")) {
+    const std::string model = item.at("model");
+    const auto engine = TinyEngine(model);
+    const auto adapter = GoldenAdapter(*engine, item.at("adapter"));
+    const auto golden = LoadTensors(Reference("score/" + item.at("file").get<std::string>()));
+    const Context context = GoldenContext(model, item.at("length"), item.at("head"));
+    const at::Tensor sketch =
+        LoadTensors(Reference("compression/" + model + ".safetensors")).at("sketch");
+    for (const Mode mode : {Mode::kBase, Mode::kAdapterPrefill}) {
+      const bool own = mode == Mode::kAdapterPrefill;
+      const auto results = testing::RunPrefill(
+          engine->transformer(), {.context_ids = {context.ids.begin(), context.ids.end()},
+                                  .head_tokens = context.head_tokens,
+                                  .compressions = {{.ratio_ppm = 500'000}, {.ratio_ppm = 900'000}},
+                                  .writer = own ? &adapter->weights() : nullptr,
+                                  .sketch = testing::GoldenSketch(sketch)});
+      for (size_t i = 0; i < results.size(); ++i) {
+        const at::Tensor kept =
+            golden.at("kept." + std::string(ModeName(mode)) + (i == 0 ? ".500000" : ".900000"));
+        EXPECT_TRUE(at::equal(results[i].positions, kept.flatten())) << item.at("file") << own << i;
+      }
+    }
+  }
+}
+
+// A golden ragged cache of the profile compactor-vllm.
+KeptPositions Ragged(const std::map<std::string, at::Tensor>& golden, const std::string& key) {
+  const at::Tensor counts = golden.at(key + ".counts").flatten();
+  return {.positions = golden.at(key),
+          .offsets = at::cat({at::zeros({1}, at::kLong), counts.cumsum(0)})};
+}
+
+TEST(SessionGoldenTest, ScoresOverRaggedCachesEqualTransformersWithMaskedHeads) {
+  double largest = 0.0;
+  size_t compared = 0;
+  for (const Json& item : Cases("profiles")) {
+    const std::string model = item.at("model");
+    const auto engine = TinyEngine(model);
+    const auto golden = LoadTensors(Reference("profiles/" + item.at("file").get<std::string>()));
+    const Context context = GoldenContext(model, item.at("length"), item.at("head"));
+    for (const Json& ppm : item.at("ratios").at("compactor-vllm")) {
+      const std::string key = "compactor-vllm." + std::to_string(ppm.get<uint32_t>());
+      const auto cache = CacheOfKept(*engine, context, Ragged(golden, key));
+      EXPECT_TRUE(cache->Ragged(0) || cache->Ragged(1));
+      const Answer answer = RunAlone(engine, {.cache = cache,
+                                              .prompt_ids = Ids(golden.at("prompt")),
+                                              .answer_ids = Ids(golden.at("answer"))});
+      const double gap =
+          testing::MaxDifference(at::tensor(answer.logprobs), golden.at(key + ".logprobs"));
+      EXPECT_LT(gap, 1e-4) << item.at("file") << " " << key;
       largest = std::max(largest, gap);
       ++compared;
     }
-    std::printf("%s: max |log-probability difference| %.2e\n",
-                item.at("file").get<std::string>().c_str(), largest);
   }
-  EXPECT_GE(compared, 27U);
+  std::printf("%zu ragged caches: max |log-probability difference| %.2e\n", compared, largest);
+  EXPECT_GE(compared, 16U);
 }
 
 class TinyModelTest : public ::testing::TestWithParam<std::string> {};

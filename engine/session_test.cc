@@ -292,23 +292,63 @@ TEST_F(SessionTest, TheLimitOfPositionsIsToldWithBothNumbers) {
   }
 }
 
-TEST_F(SessionTest, ARaggedCacheIsRefusedBeforeItRuns) {
-  const KeptRows& whole = first_->rows();
-  const int64_t n = whole.keys.size(0) - 1;
-  KeptRows rows{.keys = whole.keys.narrow(0, 0, n),
-                .values = whole.values.narrow(0, 0, n),
-                .positions = whole.positions.narrow(0, 0, n),
-                .offsets = whole.offsets.clone()};
-  rows.offsets[-1] -= 1;
-  const auto ragged = std::make_shared<const Cache>(first_->identity(), 2, 2, rows);
+TEST_F(SessionTest, ARaggedCacheAnswersInAnyBatch) {
+  const Context context = engine_->EncodeContext(
+      "",
+      "Nine bridges cross the river; the oldest is of wood and closed to carts. " +
+          std::string(400, 'x'),
+      64);
+  const auto ragged =
+      Ingest(*engine_, context, {.ratio_ppm = 300'000, .profile = Profile::kCompactorVllm});
+  ASSERT_TRUE(ragged->Ragged(0) || ragged->Ragged(1));
+  const std::vector<SequenceRequest> requests = {
+      Ask(ragged, "How many?", adapter_a_), Ask(first_, "When?"), Ask(ragged, "Which is closed?")};
   Session session(engine_);
-  try {
-    session.Add(Ask(ragged, "When?"));
-    ADD_FAILURE() << "accepted";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::kUnimplemented);
+  const std::vector<Answer> together = RunAll(session, requests);
+  for (size_t i = 0; i < requests.size(); ++i) {
+    const Answer alone = RunAlone(engine_, requests[i]);
+    EXPECT_EQ(together[i].ids, alone.ids) << i;
+    EXPECT_LT(LargestGap(together[i].logprobs, alone.logprobs), 1e-4) << i;
   }
-  EXPECT_EQ(session.running(), 0);
+}
+
+TEST_F(SessionTest, AHeadWithoutRowsSeesTheQuestionAlone) {
+  const KeptRows& whole = first_->rows();
+  const int64_t n = whole.keys.size(0), kept = n / 4;
+  // Layer 0 as it was; in layer 1 the second head has nothing.
+  const KeptRows rows{.keys = whole.keys.narrow(0, 0, n - kept),
+                      .values = whole.values.narrow(0, 0, n - kept),
+                      .positions = whole.positions.narrow(0, 0, n - kept),
+                      .offsets = at::tensor({int64_t{0}, kept, 2 * kept, 3 * kept, 3 * kept})};
+  const auto ragged = std::make_shared<const Cache>(first_->identity(), 2, 2, rows);
+  SequenceRequest request = Ask(ragged, "When?");
+  request.answer_ids = Question("At nine.");
+  const Answer answer = RunAlone(engine_, request);
+  ASSERT_EQ(answer.finish, FinishReason::kScored);
+  for (const float logprob : answer.logprobs) {
+    EXPECT_TRUE(std::isfinite(logprob) && logprob <= 0.0F) << logprob;
+  }
+}
+
+TEST_F(SessionTest, ACacheThatAnAdapterWroteAnswersOnlyWithIt) {
+  const Context context =
+      engine_->EncodeContext("", "The ferry leaves at ten past every hour.", 64);
+  for (const Mode mode : {Mode::kAdapterPrefill, Mode::kBaseScoreAdapterPrefill}) {
+    const auto cache =
+        Ingest(*engine_, context, {.ratio_ppm = 500'000}, {.mode = mode, .adapter = adapter_a_});
+    Session session(engine_);
+    EXPECT_NO_THROW(session.Add(Ask(cache, "When?", adapter_a_)));
+    for (const auto& adapter : {std::shared_ptr<const Adapter>(), adapter_b_}) {
+      try {
+        session.Add(Ask(cache, "When?", adapter));
+        ADD_FAILURE() << ModeName(mode);
+      } catch (const Error& error) {
+        EXPECT_EQ(error.kind(), ErrorKind::kFailedPrecondition);
+        EXPECT_EQ(error.field(), "adapter");
+      }
+      EXPECT_EQ(session.running(), 1);
+    }
+  }
 }
 
 TEST_F(SessionTest, ACacheOfAnotherModelIsRefused) {

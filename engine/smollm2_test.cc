@@ -20,6 +20,7 @@ using testing::LoadTensors;
 using testing::PlainGreedy;
 using testing::Reference;
 using testing::RunAlone;
+using testing::Uniform;
 
 class SmolLm2Test : public ::testing::Test {
  protected:
@@ -58,7 +59,7 @@ TEST_F(SmolLm2Test, AnswersOverTheCompressedCacheEqualTheGolden) {
                              ? golden.at("ids")
                              : LoadTensors(Reference("smollm2/logits.safetensors")).at("ids");
   const Context context{.ids = Ids(ids), .head_tokens = item.at("head")};
-  const auto cache = CacheOfKept(*engine_, context, golden.at("kept"));
+  const auto cache = CacheOfKept(*engine_, context, Uniform(golden.at("kept")));
   const std::vector<int32_t> expected = Ids(golden.at("answer"));
   const Answer answer = RunAlone(engine_, {.cache = cache,
                                            .prompt_ids = Ids(golden.at("question")),

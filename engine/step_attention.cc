@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -100,8 +101,8 @@ class FusedStep {
                      .repeat = repeat_,
                      .dim = dim_,
                      .scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(dim_))),
-                     .cached = item.slice->sequence->request().cache->Head(layer_, item.head),
-                     .own = own.Head(layer_, item.head, own.length() + item.slice->rows),
+                     .cached = item.slice->sequence->request().cache->HeadSpan(layer_, item.head),
+                     .own = own.HeadSpan(layer_, item.head, own.length() + item.slice->rows),
                      .own_offset = own.length() + item.first_row});
   }
 
@@ -114,6 +115,8 @@ class FusedStep {
 };
 
 // ---- plain operators ----------------------------------------------------------------------------
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // Consecutive slices on one cache.
 struct CacheGroup {
@@ -151,6 +154,29 @@ AttentionPart AttendOwn(int64_t layer, const BatchSlice& slice, const at::Tensor
                          : AttendCausal(rows, kv.keys, kv.values, own.length());
 }
 
+// All rows [T, H, D] over the document's tokens; heads that keep different numbers one by one.
+AttentionPart AttendShared(int64_t layer, const Cache& cache, const at::Tensor& q) {
+  if (!cache.Ragged(layer)) {
+    const LayerKv kv = cache.Layer(layer);
+    return AttendAll(q, kv.keys, kv.values);
+  }
+  const int64_t repeat = q.size(1) / cache.kv_heads();
+  AttentionPart part = {
+      .out = at::zeros_like(q),
+      .lse = at::full({q.size(0), q.size(1)}, -kInfinity, q.options().dtype(at::kFloat))};
+  for (int64_t head = 0; head < cache.kv_heads(); ++head) {
+    const HeadKv kv = cache.Head(layer, head);
+    if (kv.keys.size(0) == 0) {
+      continue;
+    }
+    const AttentionPart own =
+        AttendAll(q.narrow(1, head * repeat, repeat), kv.keys.unsqueeze(0), kv.values.unsqueeze(0));
+    part.out.narrow(1, head * repeat, repeat).copy_(own.out);
+    part.lse.narrow(1, head * repeat, repeat).copy_(own.lse);
+  }
+  return part;
+}
+
 // All rows on one cache: each over its own tokens, all together over the document's.
 at::Tensor AttendGroup(int64_t layer, const CacheGroup& group, const at::Tensor& q) {
   std::vector<at::Tensor> out;
@@ -161,12 +187,12 @@ at::Tensor AttendGroup(int64_t layer, const CacheGroup& group, const at::Tensor&
     lse.push_back(part.lse);
   }
   const AttentionPart own = {Concatenate(std::move(out)), Concatenate(std::move(lse))};
-  const LayerKv shared = group.cache->Layer(layer);
-  if (shared.keys.size(1) == 0) {
+  const std::span<const int64_t> offsets = group.cache->LayerOffsets(layer);
+  if (offsets.front() == offsets.back()) {
     return own.out;
   }
   const at::Tensor rows = q.narrow(0, group.first_row, group.rows);
-  const AttentionPart parts[] = {AttendAll(rows, shared.keys, shared.values), own};
+  const AttentionPart parts[] = {AttendShared(layer, *group.cache, rows), own};
   return JoinParts(parts);
 }
 

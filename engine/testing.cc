@@ -33,28 +33,36 @@ std::shared_ptr<const Engine> TinyEngine(const std::string& model, const std::st
 }
 
 std::shared_ptr<const Cache> Ingest(const Engine& engine, const Context& context,
-                                    const Compression& compression) {
-  const auto ingestion = engine.StartIngestion(context, {compression});
+                                    const Compression& compression,
+                                    const IngestionOptions& options) {
+  const auto ingestion = engine.StartIngestion(context, {compression}, options);
   while (!ingestion->Step()) {
   }
   return ingestion->TakeCaches().front();
 }
 
 std::shared_ptr<const Cache> CacheOfKept(const Engine& engine, const Context& context,
-                                         const at::Tensor& kept) {
-  const auto whole = Ingest(engine, context, {.ratio_ppm = 0});
-  const int64_t layers = kept.size(0), groups = kept.size(1), n = kept.size(2);
+                                         const KeptPositions& kept,
+                                         const IngestionOptions& options) {
+  const auto whole = Ingest(engine, context, {.ratio_ppm = 0}, options);
   const auto all = static_cast<int64_t>(context.ids.size());
-  const at::Tensor first_rows = at::arange(layers * groups, at::kLong) * all;
-  const at::Tensor rows = (kept.to(at::kLong) + first_rows.view({layers, groups, 1})).flatten();
+  const at::Tensor first_rows = (at::arange(kept.offsets.numel() - 1, at::kLong) * all)
+                                    .repeat_interleave(kept.offsets.diff());
+  const at::Tensor rows = kept.positions.to(at::kLong) + first_rows;
   CacheIdentity identity = whole->identity();
   identity.ratio_ppm = 1;
   return std::make_shared<const Cache>(
-      identity, layers, groups,
+      identity, whole->layers(), whole->kv_heads(),
       KeptRows{.keys = whole->rows().keys.index_select(0, rows),
                .values = whole->rows().values.index_select(0, rows),
-               .positions = kept.to(at::kInt).flatten(),
-               .offsets = at::arange(layers * groups + 1, at::kLong) * n});
+               .positions = kept.positions,
+               .offsets = kept.offsets});
+}
+
+KeptPositions Uniform(const at::Tensor& kept) {
+  const int64_t heads = kept.size(0) * kept.size(1);
+  return {.positions = kept.to(at::kInt).flatten(),
+          .offsets = at::arange(heads + 1, at::kLong) * kept.size(2)};
 }
 
 std::shared_ptr<const Adapter> GoldenAdapter(const Engine& engine, const std::string& name) {

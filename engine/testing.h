@@ -22,11 +22,16 @@ std::shared_ptr<const Engine> TinyEngine(const std::string& model,
 
 /// Runs an ingestion to its end.
 std::shared_ptr<const Cache> Ingest(const Engine& engine, const Context& context,
-                                    const Compression& compression);
+                                    const Compression& compression,
+                                    const IngestionOptions& options = {});
 
-/// The cache of a context when exactly the positions `kept` [L, G, n] are kept.
+/// The cache of a context when exactly these positions are kept.
 std::shared_ptr<const Cache> CacheOfKept(const Engine& engine, const Context& context,
-                                         const at::Tensor& kept);
+                                         const KeptPositions& kept,
+                                         const IngestionOptions& options = {});
+
+/// Positions [L, G, n] of a golden file.
+KeptPositions Uniform(const at::Tensor& kept);
 
 /// A golden adapter (folder below `tests/reference/adapters`).
 std::shared_ptr<const Adapter> GoldenAdapter(const Engine& engine, const std::string& name);

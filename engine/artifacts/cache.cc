@@ -72,27 +72,41 @@ Cache::Cache(CacheIdentity identity, int64_t layers, int64_t kv_heads, KeptRows 
   next_position_ = only_head ? identity_.head_tokens : identity_.context_tokens;
 }
 
-LayerKv Cache::Layer(int64_t layer) const {
-  const std::span<const int64_t> offsets = Offsets(rows_).subspan(
-      static_cast<size_t>(layer * kv_heads_), static_cast<size_t>(kv_heads_) + 1);
-  const int64_t n = offsets[1] - offsets[0];
-  for (size_t head = 1; head < offsets.size(); ++head) {
-    if (offsets[head] - offsets[head - 1] != n) {
-      ThrowUnimplemented("offsets",
-                         "the cache's heads keep different numbers of tokens, which "
-                         "this version can store but not answer from");
+std::span<const int64_t> Cache::LayerOffsets(int64_t layer) const {
+  return Offsets(rows_).subspan(static_cast<size_t>(layer * kv_heads_),
+                                static_cast<size_t>(kv_heads_) + 1);
+}
+
+bool Cache::Ragged(int64_t layer) const {
+  const std::span<const int64_t> offsets = LayerOffsets(layer);
+  for (size_t head = 2; head < offsets.size(); ++head) {
+    if (offsets[head] - offsets[head - 1] != offsets[1] - offsets[0]) {
+      return true;
     }
   }
-  const int64_t dim = rows_.keys.size(1);
+  return false;
+}
+
+LayerKv Cache::Layer(int64_t layer) const {
+  const std::span<const int64_t> offsets = LayerOffsets(layer);
+  const int64_t n = offsets[1] - offsets[0], dim = rows_.keys.size(1);
   const auto view = [&](const at::Tensor& rows) {
     return rows.narrow(0, offsets.front(), kv_heads_ * n).view({kv_heads_, n, dim});
   };
   return {.keys = view(rows_.keys), .values = view(rows_.values)};
 }
 
-KvSpan Cache::Head(int64_t layer, int64_t head) const {
-  const std::span<const int64_t> offsets = Offsets(rows_);
-  const auto index = static_cast<size_t>(layer * kv_heads_ + head);
+HeadKv Cache::Head(int64_t layer, int64_t head) const {
+  const std::span<const int64_t> offsets = LayerOffsets(layer);
+  const int64_t first = offsets[static_cast<size_t>(head)];
+  const int64_t count = offsets[static_cast<size_t>(head) + 1] - first;
+  return {.keys = rows_.keys.narrow(0, first, count),
+          .values = rows_.values.narrow(0, first, count)};
+}
+
+KvSpan Cache::HeadSpan(int64_t layer, int64_t head) const {
+  const std::span<const int64_t> offsets = LayerOffsets(layer);
+  const auto index = static_cast<size_t>(head);
   const auto first = static_cast<size_t>(offsets[index] * rows_.keys.size(1));
   const auto at = [first](const at::Tensor& rows) {
     return static_cast<const std::byte*>(rows.const_data_ptr()) + first * rows.element_size();

@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <span>
 
 #include "engine/artifacts/cache_identity.h"
 #include "engine/compression/prefill.h"
@@ -14,6 +15,12 @@ namespace docmem::engine {
 struct LayerKv {
   at::Tensor keys;    ///< [G, n, D], a view of the cache
   at::Tensor values;  ///< [G, n, D]
+};
+
+/// Keys and values of one KV head of one layer.
+struct HeadKv {
+  at::Tensor keys;    ///< [n_g, D], a view of the cache
+  at::Tensor values;  ///< [n_g, D]
 };
 
 /// One compressed KV cache of one document. Const after construction, shared by all questions on
@@ -30,11 +37,17 @@ class Cache {
   int64_t layers() const { return layers_; }
   int64_t kv_heads() const { return kv_heads_; }
 
-  /// Rows of a layer when all its heads keep equally many; ragged caches throw `kUnimplemented`.
+  /// Whether the layer's heads keep different numbers of tokens.
+  bool Ragged(int64_t layer) const;
+  /// Rows of a layer that isn't ragged.
   LayerKv Layer(int64_t layer) const;
+  /// Rows of one KV head of a layer, ragged or not; there may be none.
+  HeadKv Head(int64_t layer, int64_t head) const;
+  /// Rows `offsets[g]` … `offsets[g + 1]` of `rows()` are the layer's KV head g: [G + 1].
+  std::span<const int64_t> LayerOffsets(int64_t layer) const;
 
   /// Rows of one KV head of a layer, ragged or not, for the CPU kernels. A view of the cache.
-  KvSpan Head(int64_t layer, int64_t head) const;
+  KvSpan HeadSpan(int64_t layer, int64_t head) const;
 
   /// Position of the first token behind the context: S, or the head's length when nothing of the
   /// document is left.

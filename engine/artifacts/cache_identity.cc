@@ -112,19 +112,41 @@ void CacheIdentity::RequireModel(const ModelIdentity& running) const {
   }
 }
 
+void CacheIdentity::RequireAdapter(std::string_view adapter_hash) const {
+  for (const std::string* maker : {&writer, &scorer}) {
+    if (*maker != kBaseMaker && *maker != kNoMaker && *maker != adapter_hash) {
+      ThrowFailedPrecondition(
+          "adapter", "the cache was made with the adapter " + *maker + ", the request has " +
+                         (adapter_hash.empty() ? "none" : std::string(adapter_hash)) +
+                         "; use that adapter, or a cache of the base model or of this adapter "
+                         "(BuildCache)");
+    }
+  }
+}
+
 std::string ContextDigest(std::span<const int32_t> context_ids) {
   static_assert(std::endian::native == std::endian::little);
   return Sha256Hex(std::as_bytes(context_ids));
 }
 
 std::string ProfileIdentity(const Compression& compression) {
-  if (compression.ratio_ppm == 0 || compression.ratio_ppm == kRatioOnePpm) {
+  if (!IsScored(compression)) {
     return "none";
   }
-  const double ratio = static_cast<double>(compression.ratio_ppm) / kRatioOnePpm;
-  return ProfileName(compression.profile) + ";first=8;last=4;sketch=48;chunk=256;pool=3;blend=" +
-         NumberText(compression.blend.value_or(ratio)) +
-         ";seed=" + std::to_string(compression.seed);
+  const std::string name = ProfileName(compression.profile);
+  const std::string blend = ";blend=" + NumberText(BlendOf(compression));
+  const std::string seed = ";seed=" + std::to_string(compression.seed);
+  switch (compression.profile) {
+    case Profile::kCompactor:
+      return name + ";first=8;last=4;sketch=48;chunk=256;pool=3" + blend + seed;
+    case Profile::kCompactorVllm:
+      return name + ";first=16;last=64;sketch=48;jitter=0.005;leverage=512;attention=128" + blend +
+             seed;
+    case Profile::kRandom:
+      return name + seed;
+    default:
+      return name;
+  }
 }
 
 }  // namespace docmem::engine

@@ -3,7 +3,9 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 
+#include "engine/artifacts/mode.h"
 #include "engine/compression/profile.h"
 #include "engine/formats/safetensors.h"
 #include "engine/model/model_identity.h"
@@ -22,8 +24,8 @@ struct CacheIdentity {
   int64_t head_tokens = 0;
   uint32_t ratio_ppm = 0;
   std::string kv_dtype;          ///< "float32", "bfloat16" (later "int8")
-  std::string writer = "base";   ///< "base" or the content hash of the adapter that wrote the KV
-  std::string scorer = "none";   ///< "base", an adapter's hash, or "none" at ρ = 0 and 1
+  std::string writer{kBaseMaker};  ///< "base" or the content hash of the adapter that wrote the KV
+  std::string scorer{kNoMaker};    ///< "base", an adapter's hash, or "none" at ρ = 0 and 1
   std::string profile = "none";  ///< profile with constants and seed in one canonical string
   uint32_t format_version = kCacheFormatVersion;
 
@@ -41,6 +43,10 @@ struct CacheIdentity {
   /// Throws `kFailedPrecondition` naming the first field in which the cache differs from the
   /// running model, with both values and what to do (`BuildCache`).
   void RequireModel(const ModelIdentity& running) const;
+
+  /// A cache that an adapter wrote or scored answers only with that adapter. `adapter_hash` is the
+  /// request's, empty for none. Throws `kFailedPrecondition` naming "adapter", with both hashes.
+  void RequireAdapter(std::string_view adapter_hash) const;
 };
 
 /// SHA-256 of the ids as little-endian int32, hex.

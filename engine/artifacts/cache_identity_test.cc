@@ -93,7 +93,47 @@ TEST(CacheIdentityTest, TheProfileNamesWhatChangesTheKeptSet) {
   EXPECT_NE(ProfileIdentity(base), ProfileIdentity(seed));
   EXPECT_NE(ProfileIdentity(base), ProfileIdentity(blend));
   EXPECT_EQ(ProfileIdentity(base), ProfileIdentity(same));
-  EXPECT_TRUE(ProfileIdentity(base).starts_with("compactor"));
+  EXPECT_EQ(ProfileIdentity(base),
+            "compactor;first=8;last=4;sketch=48;chunk=256;pool=3;blend=0.5;seed=0");
+}
+
+TEST(CacheIdentityTest, EveryProfileNamesItsConstantsAndWhetherItHasASeed) {
+  const auto text = [](Profile profile) {
+    return ProfileIdentity({.ratio_ppm = 900'000, .profile = profile, .seed = 7});
+  };
+  EXPECT_EQ(text(Profile::kCompactorVllm),
+            "compactor-vllm;first=16;last=64;sketch=48;jitter=0.005;leverage=512;attention=128;"
+            "blend=0.5;seed=7");
+  EXPECT_EQ(text(Profile::kRandom), "random;seed=7");
+  EXPECT_EQ(text(Profile::kKnorm), "knorm");
+  EXPECT_EQ(text(Profile::kStreaming), "streaming");
+}
+
+TEST(CacheIdentityTest, ACacheOfAnAdapterNeedsThatAdapter) {
+  const auto accepts = [](const char* writer, const char* scorer, const char* adapter) {
+    CacheIdentity identity = Identity();
+    identity.writer = writer;
+    identity.scorer = scorer;
+    try {
+      identity.RequireAdapter(adapter);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kFailedPrecondition);
+      EXPECT_EQ(error.field(), "adapter");
+      EXPECT_NE(std::string(error.what()).find("aa"), std::string::npos);
+      return false;
+    }
+    return true;
+  };
+  for (const char* scorer : {"base", "none"}) {
+    EXPECT_TRUE(accepts("base", scorer, ""));
+    EXPECT_TRUE(accepts("base", scorer, "aa"));
+    EXPECT_TRUE(accepts("aa", scorer, "aa"));
+    EXPECT_FALSE(accepts("aa", scorer, ""));
+    EXPECT_FALSE(accepts("aa", scorer, "bb"));
+  }
+  EXPECT_TRUE(accepts("aa", "aa", "aa"));
+  EXPECT_FALSE(accepts("base", "aa", "bb"));
+  EXPECT_FALSE(accepts("base", "aa", ""));
 }
 
 }  // namespace

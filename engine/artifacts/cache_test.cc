@@ -50,11 +50,19 @@ TEST(CacheTest, WhenNothingOfTheDocumentIsLeftTheQuestionStartsBehindTheHead) {
   EXPECT_EQ(RandomCache({.head_tokens = 0, .kept = {0}}).next_position(), 0);
 }
 
-TEST(CacheTest, RaggedHeadsAreHeldButNotReadAsALayer) {
-  const Cache cache = RandomCache({.kept = {5, 3, 7}});
-  EXPECT_EQ(cache.kept_tokens(), 5);
+TEST(CacheTest, RaggedHeadsAreReadOneByOne) {
+  const Cache cache = RandomCache({.kept = {5, 3, 7, 4, 4, 4}});
+  EXPECT_EQ(cache.kept_tokens(), 27 / 6);
   EXPECT_EQ(cache.next_position(), 40);
-  EXPECT_THROW(cache.Layer(0), Error);
+  EXPECT_TRUE(cache.Ragged(0));
+  EXPECT_FALSE(cache.Ragged(1));
+  EXPECT_EQ(cache.Layer(1).keys.sizes(), at::IntArrayRef({3, 4, 8}));
+  EXPECT_TRUE(cache.Head(0, 1).keys.equal(cache.rows().keys.narrow(0, 5, 3)));
+  EXPECT_TRUE(cache.Head(1, 2).values.equal(cache.rows().values.narrow(0, 23, 4)));
+  EXPECT_EQ(cache.Head(0, 2).keys.storage().data(), cache.rows().keys.storage().data());
+  const std::span<const int64_t> offsets = cache.LayerOffsets(1);
+  EXPECT_EQ(std::vector<int64_t>(offsets.begin(), offsets.end()),
+            (std::vector<int64_t>{15, 19, 23, 27}));
 }
 
 TEST(CacheTest, CountsTheBytesOfAllFourTensors) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <optional>
 #include <string_view>
 
@@ -21,7 +22,13 @@ constexpr bool UsesBaseCache(Mode mode) {
 
 constexpr bool UsesAdapter(Mode mode) { return mode != Mode::kBase; }
 
-/// From which token on the adapter is switched on.
+/// Who wrote a cache's KV, or chose its tokens, as identities tell it: the base model, or nobody
+/// (nothing was scored); an adapter is told by its content hash.
+inline constexpr std::string_view kBaseMaker = "base";
+inline constexpr std::string_view kNoMaker = "none";
+
+/// From which token of a question on the adapter is switched on, the same in all modes: the rows
+/// before are the base model's, also over a cache that the adapter wrote.
 enum class AdapterScope {
   kQuestionAndAnswer,  ///< from the first bridge token on
   kAnswerOnly,         ///< from the last prompt token on

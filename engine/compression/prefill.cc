@@ -22,6 +22,8 @@ struct Target {
   int64_t kept = 0;  // n
   double blend = 0.0;
   Protection protection;
+  Selector select = nullptr;
+  bool chosen = false;  // the positions are in `rows` from the beginning
   KeptRows rows;
 };
 
@@ -33,7 +35,7 @@ struct ScorerGroup {
   std::vector<size_t> targets;
 };
 
-void Validate(const PrefillOptions& options, int64_t vocab_size) {
+void Validate(const PrefillOptions& options) {
   const int64_t context = static_cast<int64_t>(options.context_ids.size());
   if (context == 0) ThrowInvalidArgument("context", "is empty");
   if (options.head_tokens < 0 || options.head_tokens > context) {
@@ -47,11 +49,18 @@ void Validate(const PrefillOptions& options, int64_t vocab_size) {
       ThrowInvalidArgument(
           "ratio", std::to_string(compression.ratio_ppm) + " millionths are more than 1,000,000");
     }
+    if (compression.blend && !UsesBlend(compression.profile)) {
+      ThrowInvalidArgument("blend", "the profile \"" + ProfileName(compression.profile) +
+                                        "\" has no leverage score to weigh");
+    }
     if (compression.blend && !std::isfinite(*compression.blend)) {
       ThrowInvalidArgument("blend", "must be a finite number");
     }
   }
-  for (const int64_t id : options.context_ids) {
+}
+
+void ValidateIds(const std::vector<int64_t>& ids, int64_t vocab_size) {
+  for (const int64_t id : ids) {
     if (id < 0 || id >= vocab_size) {
       ThrowInvalidArgument("context", "token id " + std::to_string(id) + " isn't in 0 … " +
                                           std::to_string(vocab_size - 1));
@@ -59,26 +68,40 @@ void Validate(const PrefillOptions& options, int64_t vocab_size) {
   }
 }
 
-KeptRows AllocateRows(const ModelConfig& model, int64_t kept, const at::TensorOptions& options) {
+// Room for G·`kept` rows of every layer; without keys and values when only positions are wanted.
+KeptRows AllocateRows(const ModelConfig& model, int64_t kept, const at::TensorOptions& options,
+                      bool positions_only) {
   const int64_t heads = model.layers * model.kv_heads;
-  return {.keys = at::empty({heads * kept, model.head_dim}, options),
-          .values = at::empty({heads * kept, model.head_dim}, options),
-          .positions = at::empty({heads * kept}, options.dtype(at::kInt)),
-          .offsets = at::arange(heads + 1, at::kLong) * kept};
+  KeptRows rows{.positions = at::empty({heads * kept}, at::kInt),
+                .offsets = at::zeros({heads + 1}, at::kLong)};
+  if (!positions_only) {
+    rows.keys = at::empty({heads * kept, model.head_dim}, options);
+    rows.values = at::empty({heads * kept, model.head_dim}, options);
+  }
+  return rows;
 }
 
-// Copies the rows `kept` [G, n] of one layer's keys and values [G, S, D] to their place.
-void Keep(int64_t layer, const at::Tensor& kept, const at::Tensor& keys, const at::Tensor& values,
-          KeptRows* rows) {
-  const int64_t groups = kept.size(0), n = kept.size(1), dim = keys.size(2);
-  const int64_t first = layer * groups * n;
-  const at::Tensor index = kept.unsqueeze(-1).expand({groups, n, dim});
-  const auto place = [&](const at::Tensor& all) {
-    return all.narrow(0, first, groups * n).view({groups, n, dim});
-  };
-  place(rows->keys).copy_(keys.gather(1, index));
-  place(rows->values).copy_(values.gather(1, index));
-  rows->positions.narrow(0, first, groups * n).copy_(kept.flatten());
+// Writes down the positions [n_g] that each KV head of a layer keeps.
+void KeepPositions(int64_t layer, const std::vector<at::Tensor>& kept, KeptRows* rows) {
+  int64_t* offset = rows->offsets.mutable_data_ptr<int64_t>() +
+                    layer * static_cast<int64_t>(kept.size());
+  for (const at::Tensor& positions : kept) {
+    rows->positions.narrow(0, *offset, positions.size(0)).copy_(positions);
+    offset[1] = *offset + positions.size(0);
+    ++offset;
+  }
+}
+
+// Copies the layer's rows at the positions that are written down; keys and values [G, S, D].
+void KeepRows(int64_t layer, const at::Tensor& keys, const at::Tensor& values, KeptRows* rows) {
+  const int64_t groups = keys.size(0);
+  const int64_t* offsets = rows->offsets.const_data_ptr<int64_t>() + layer * groups;
+  for (int64_t head = 0; head < groups; ++head) {
+    const int64_t first = offsets[head], count = offsets[head + 1] - first;
+    const at::Tensor index = rows->positions.narrow(0, first, count).to(keys.device());
+    rows->keys.narrow(0, first, count).copy_(keys[head].index_select(0, index));
+    rows->values.narrow(0, first, count).copy_(values[head].index_select(0, index));
+  }
 }
 
 }  // namespace
@@ -100,6 +123,7 @@ class Prefill::State {
     return at::TensorOptions(model_.device()).dtype(model_.dtype());
   }
   void AddTarget(const Compression& compression);
+  void Choose(const std::vector<KeptPositions>& chosen);
   size_t ScorerFor(const Compression& compression);
   void AllocateLayer();
   template <typename Work>
@@ -123,8 +147,10 @@ class Prefill::State {
 Prefill::State::State(const Transformer& model, PrefillOptions options)
     : model_(model), options_(std::move(options)) {
   const c10::InferenceMode inference;
-  Validate(options_, config().vocab_size);
+  Validate(options_);
+  ValidateIds(options_.context_ids, config().vocab_size);
   for (const Compression& compression : options_.compressions) AddTarget(compression);
+  if (!options_.chosen.empty()) Choose(options_.chosen);
   for (const Target& target : targets_) {
     const bool only_head = target.kept == options_.head_tokens;
     rows_ = std::max(rows_, only_head ? options_.head_tokens
@@ -137,15 +163,29 @@ void Prefill::State::AddTarget(const Compression& compression) {
   const int64_t context = static_cast<int64_t>(options_.context_ids.size());
   Target target;
   target.kept = KeptTokens(context, options_.head_tokens, compression.ratio_ppm);
-  target.blend = compression.blend.value_or(static_cast<double>(compression.ratio_ppm) /
-                                            static_cast<double>(kRatioOnePpm));
-  target.rows = AllocateRows(config(), target.kept, tensor_options());
+  target.blend = BlendOf(compression);
+  target.rows = AllocateRows(config(), target.kept, tensor_options(), options_.positions_only);
   target.protection = ProtectionOf(compression.profile, context, options_.head_tokens);
+  target.select = SelectorOf(compression.profile);
   if (target.kept == context) target.protection = Protect(context, context, 0, 0);
-  if (target.kept > static_cast<int64_t>(target.protection.order.size())) {
+  const bool scored = target.kept > static_cast<int64_t>(target.protection.order.size());
+  if (scored && options_.chosen.empty()) {
     scorers_[ScorerFor(compression)].targets.push_back(targets_.size());
   }
   targets_.push_back(std::move(target));
+}
+
+void Prefill::State::Choose(const std::vector<KeptPositions>& chosen) {
+  const bool fits = std::ranges::equal(chosen, targets_, [](const auto& from, const auto& to) {
+    return from.positions.numel() == to.rows.positions.numel() &&
+           from.offsets.numel() == to.rows.offsets.numel();
+  });
+  if (!fits) ThrowInternal("chosen", "positions don't belong to these compressions");
+  for (size_t i = 0; i < chosen.size(); ++i) {
+    targets_[i].chosen = true;
+    targets_[i].rows.positions = chosen[i].positions;
+    targets_[i].rows.offsets = chosen[i].offsets;
+  }
 }
 
 size_t Prefill::State::ScorerFor(const Compression& compression) {
@@ -231,9 +271,12 @@ void Prefill::State::EvictLayer() {
   }
   for (size_t i = 0; i < targets_.size(); ++i) {
     Target& target = targets_[i];
-    const at::Tensor kept =
-        SelectKept(target.protection, scores[i], config().kv_heads, target.kept);
-    Keep(layer_, kept.to(model_.device()), keys_, values_, &target.rows);
+    if (!target.chosen) {
+      const auto kept =
+          target.select(target.protection, scores[i], config().kv_heads, target.kept);
+      KeepPositions(layer_, kept, &target.rows);
+    }
+    if (target.rows.keys.defined()) KeepRows(layer_, keys_, values_, &target.rows);
   }
 }
 

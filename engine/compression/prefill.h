@@ -20,11 +20,24 @@ struct KeptRows {
   at::Tensor offsets;    ///< [L·G + 1] int64: (layer, KV head) i has rows offsets[i] … offsets[i+1]
 };
 
+/// Which rows of a context a cache keeps, by layer, KV head, position.
+struct KeptPositions {
+  at::Tensor positions;  ///< [N] int32
+  at::Tensor offsets;    ///< [L·G + 1] int64
+};
+
 struct PrefillOptions {
   std::vector<int64_t> context_ids;       ///< S ids: head, then document
   int64_t head_tokens = 0;                ///< never evicted
   std::vector<Compression> compressions;  ///< one result each, from one pass; not empty
-  const LoraWeights* writer = nullptr;    ///< null: the base model writes the KV
+  /// Null: the base model computes the pass; else the KV, and all that scorers see, is the
+  /// adapter's.
+  const LoraWeights* writer = nullptr;
+  /// Not empty: nothing is scored; compression i keeps exactly the positions of entry i, which an
+  /// earlier pass over the same context chose for it.
+  std::vector<KeptPositions> chosen;
+  /// Only the positions are wanted: the results have no keys and values.
+  bool positions_only = false;
   int64_t chunk_rows = 512;               ///< rows of one unit of work
   SketchSource sketch;                    ///< null: the numbers of the compressions' seeds
 };
@@ -35,11 +48,12 @@ struct PrefillOptions {
 ///
 /// Peak memory above weights and kept rows: at most 2.5 × (K and V of all S tokens of one layer +
 /// 2·S·hidden·dtype). Used from the thread that runs tensor work; not thread-safe. Results don't
-/// depend on what runs between units. Destroying it abandons the work.
+/// depend on what runs between units. Destroying it abandons the work. Where one model chooses and
+/// another writes, two passes follow each other: `positions_only`, then `chosen`.
 class Prefill {
  public:
   /// Throws `kInvalidArgument` for an empty context, `head_tokens` outside 0 … S, a ratio over
-  /// 10⁶; `kUnimplemented` for a profile that isn't there.
+  /// 10⁶, a blend for a profile without one.
   Prefill(const Transformer& model, PrefillOptions options);
   ~Prefill();
   Prefill(const Prefill&) = delete;

@@ -25,6 +25,8 @@ using testing::RandomLora;
 using testing::Reference;
 using testing::RunPrefill;
 
+constexpr Profile kOtherProfiles[] = {Profile::kKnorm, Profile::kRandom, Profile::kStreaming,
+                                      Profile::kCompactorVllm};
 constexpr Module kAttention[] = {Module::kQ, Module::kK, Module::kV, Module::kO};
 
 std::vector<int64_t> Ids(int64_t count) {
@@ -159,8 +161,12 @@ TEST_F(PrefillTest, ManyCompressionsOfOnePassEqualPassesOfTheirOwn) {
   PrefillOptions options = Options(300, 5, {0, 500'000, 900'000, 1'000'000});
   options.compressions.push_back({.ratio_ppm = 500'000, .seed = 9});
   options.compressions.push_back({.ratio_ppm = 500'000, .blend = 0.0});
+  for (const Profile profile : kOtherProfiles) {
+    options.compressions.push_back({.ratio_ppm = 500'000, .profile = profile});
+    options.compressions.push_back({.ratio_ppm = 800'000, .profile = profile});
+  }
   const std::vector<KeptRows> together = RunPrefill(model_, options);
-  ASSERT_EQ(together.size(), 6U);
+  ASSERT_EQ(together.size(), 14U);
   EXPECT_FALSE(at::equal(together[1].positions, together[4].positions));
   EXPECT_FALSE(at::equal(together[1].positions, together[5].positions));
   for (size_t i = 0; i < together.size(); ++i) {
@@ -173,6 +179,71 @@ TEST_F(PrefillTest, ManyCompressionsOfOnePassEqualPassesOfTheirOwn) {
       ExpectSame(One(alone), together[i]);
     }
   }
+}
+
+TEST_F(PrefillTest, EveryProfileKeepsItsShareAndRowsOfThePlainCache) {
+  for (const Profile profile : kOtherProfiles) {
+    SCOPED_TRACE(ProfileName(profile));
+    PrefillOptions options = Options(300, 20, {500'000, 900'000, 0, 1'000'000});
+    for (Compression& compression : options.compressions) compression.profile = profile;
+    const std::vector<KeptRows> results = RunPrefill(model_, options);
+    for (size_t i = 0; i < results.size(); ++i) {
+      EXPECT_EQ(results[i].positions.numel(),
+                4 * KeptTokens(300, 20, options.compressions[i].ratio_ppm));
+      ExpectRowsOf(results[i], PlainKv(model_, options.context_ids, nullptr));
+    }
+  }
+}
+
+TEST_F(PrefillTest, OnlyTheProfileOverHeadsIsRagged) {
+  for (const Profile profile : kOtherProfiles) {
+    PrefillOptions options = Options(300, 5, {500'000});
+    options.compressions[0].profile = profile;
+    const at::Tensor counts = One(options).offsets.diff();
+    EXPECT_EQ(at::equal(counts[0], counts[1]), profile != Profile::kCompactorVllm);
+    EXPECT_EQ((counts[0] + counts[1]).item<int64_t>(), 2 * KeptTokens(300, 5, 500'000));
+  }
+}
+
+TEST_F(PrefillTest, StreamingKeepsTheHeadAndTheLatest) {
+  PrefillOptions options = Options(100, 3, {900'000});
+  options.compressions[0].profile = Profile::kStreaming;
+  const at::Tensor expected = at::cat({at::arange(3), at::arange(91, 100)}).to(at::kInt);
+  EXPECT_TRUE(at::equal(One(options).positions.view({4, 12}), expected.expand({4, 12})));
+}
+
+TEST_F(PrefillTest, RandomDependsOnTheSeedAlone) {
+  PrefillOptions options = Options(200, 5, {500'000});
+  options.compressions[0] = {.ratio_ppm = 500'000, .profile = Profile::kRandom, .seed = 4};
+  const at::Tensor positions = One(options).positions;
+  options.context_ids[100] = 17;
+  EXPECT_TRUE(at::equal(One(options).positions, positions));
+  options.compressions[0].seed = 5;
+  EXPECT_FALSE(at::equal(One(options).positions, positions));
+}
+
+TEST_F(PrefillTest, ASecondPassWritesExactlyTheChosenPositions) {
+  const LoraWeights lora = RandomLora(model_.config(), kAttention, 4, at::kFloat, 1);
+  PrefillOptions options = Options(300, 5, {0, 500'000, 900'000, 1'000'000});
+  options.compressions.push_back({.ratio_ppm = 500'000, .profile = Profile::kCompactorVllm});
+  PrefillOptions first = options;
+  first.positions_only = true;
+  std::vector<KeptRows> chosen = RunPrefill(model_, first);
+  PrefillOptions second = options;
+  second.writer = &lora;
+  for (const KeptRows& rows : chosen) {
+    EXPECT_FALSE(rows.keys.defined() || rows.values.defined());
+    second.chosen.push_back({rows.positions, rows.offsets});
+  }
+  const std::vector<KeptRows> base = RunPrefill(model_, options);
+  const std::vector<KeptRows> written = RunPrefill(model_, second);
+  for (size_t i = 0; i < written.size(); ++i) {
+    EXPECT_TRUE(at::equal(written[i].positions, base[i].positions));
+    EXPECT_TRUE(at::equal(written[i].offsets, base[i].offsets));
+    ExpectRowsOf(written[i], PlainKv(model_, options.context_ids, &lora));
+  }
+  second.chosen.pop_back();
+  EXPECT_EQ(ErrorOf([&] { Prefill(model_, second); })->kind(), ErrorKind::kInternal);
 }
 
 TEST_F(PrefillTest, SizeOfTheUnitsChangesNothingButRounding) {
@@ -249,8 +320,8 @@ TEST_F(PrefillTest, RefusesWhatItCannotDo) {
   expect(Options(10, 1, {1'000'001}), ErrorKind::kInvalidArgument, "ratio");
   expect(Options(10, 1, {}), ErrorKind::kInvalidArgument, "compressions");
   PrefillOptions options = Options(10, 1, {0});
-  options.compressions[0].profile = Profile::kKnorm;
-  expect(options, ErrorKind::kUnimplemented, "profile");
+  options.compressions[0] = {.profile = Profile::kKnorm, .blend = 0.5};
+  expect(options, ErrorKind::kInvalidArgument, "blend");
   options = Options(10, 1, {0});
   options.context_ids[3] = 600;
   expect(options, ErrorKind::kInvalidArgument, "context");

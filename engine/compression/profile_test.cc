@@ -15,6 +15,15 @@ TEST(Profile, NamesGoBothWays) {
   EXPECT_EQ(ProfileFromName(""), std::nullopt);
 }
 
+TEST(Profile, TheBlendIsTheRatioOrTheAuthorsConstantUnlessItIsSet) {
+  EXPECT_EQ(BlendOf({.ratio_ppm = 700'000}), 0.7);
+  EXPECT_EQ(BlendOf({.ratio_ppm = 700'000, .profile = Profile::kCompactorVllm}), 0.5);
+  for (const Profile profile : {Profile::kCompactor, Profile::kCompactorVllm}) {
+    EXPECT_EQ(BlendOf({.ratio_ppm = 700'000, .profile = profile, .blend = 0.25}), 0.25);
+  }
+  EXPECT_EQ(BlendOf({.ratio_ppm = 700'000, .profile = Profile::kKnorm}), 0.0);
+}
+
 TEST(KeptTokens, IsExactIntegerArithmetic) {
   EXPECT_EQ(KeptTokens(1000, 0, 0), 1000);
   EXPECT_EQ(KeptTokens(1000, 17, 1'000'000), 17);

@@ -49,11 +49,13 @@ class Scorer {
   virtual std::vector<at::Tensor> Finish(int64_t layer, const std::vector<double>& blends) = 0;
 };
 
-/// What the profile protects in a context, the same in every layer. Throws `kUnimplemented` for
-/// profiles that aren't there.
+/// What the profile protects in a context, the same in every layer.
 Protection ProtectionOf(Profile profile, int64_t context_tokens, int64_t head_tokens);
 
-/// Throws as `ProtectionOf`. The context has at least one token in the middle.
+/// How the profile chooses among scores.
+Selector SelectorOf(Profile profile);
+
+/// The context has at least one token in the middle.
 std::unique_ptr<Scorer> MakeScorer(const ModelConfig& model, const ScorerOptions& options);
 
 }  // namespace docmem::engine

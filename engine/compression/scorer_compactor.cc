@@ -12,7 +12,7 @@
 namespace docmem::engine {
 namespace {
 
-constexpr double kFirstJitter = 1e-2;
+constexpr double kJitter = 1e-2;
 constexpr int kFactorisations = 5;
 constexpr double kPaddedKeyScore = -1e-9;
 constexpr double kStdFloor = 1e-6;
@@ -20,17 +20,6 @@ constexpr double kStdFloor = 1e-6;
 constexpr int64_t kBlockRows = 4096;
 
 std::string LayerName(int64_t layer) { return "layer " + std::to_string(layer); }
-
-// Lower factor L of gram + jitter = L Lᵀ, [G, 48, 48].
-at::Tensor Factorise(const at::Tensor& gram, int64_t layer) {
-  const at::Tensor identity = at::eye(gram.size(-1), gram.options());
-  double jitter = kFirstJitter;
-  for (int i = 0; i < kFactorisations; ++i, jitter *= 10.0) {
-    const auto [factor, info] = at::linalg_cholesky_ex(gram + identity * jitter);
-    if (info.eq(0).all().item<bool>()) return factor;
-  }
-  ThrowInternal(LayerName(layer), "the sketched keys' Gram matrix can't be factorised");
-}
 
 // Keys after centring and sketching, made block by block whenever they are needed: kept for all
 // rows they would take more memory than the keys themselves.
@@ -65,6 +54,15 @@ class SketchedKeys {
 
 }  // namespace
 
+at::Tensor GramFactor(const at::Tensor& gram, double jitter, int64_t layer) {
+  const at::Tensor identity = at::eye(gram.size(-1), gram.options());
+  for (int i = 0; i < kFactorisations; ++i, jitter *= 10.0) {
+    const auto [factor, info] = at::linalg_cholesky_ex(gram + identity * jitter);
+    if (info.eq(0).all().item<bool>()) return factor;
+  }
+  ThrowInternal(LayerName(layer), "the sketched keys' Gram matrix can't be factorised");
+}
+
 at::Tensor CompactorLeverage(const at::Tensor& pre_rope_keys, const at::Tensor& sketch,
                              int64_t layer) {
   const double scale = 1.0 / std::sqrt(static_cast<double>(sketch.size(2)));
@@ -74,7 +72,7 @@ at::Tensor CompactorLeverage(const at::Tensor& pre_rope_keys, const at::Tensor& 
     const at::Tensor x = sketched.Rows(row, count);
     gram += at::matmul(x.transpose(1, 2), x);
   });
-  const at::Tensor factor = Factorise(0.5 * (gram + gram.transpose(1, 2)), layer);
+  const at::Tensor factor = GramFactor(0.5 * (gram + gram.transpose(1, 2)), kJitter, layer);
   at::Tensor scores = at::empty({sketch.size(0), pre_rope_keys.size(1)}, sketch.options());
   sketched.ForEachBlock([&](int64_t row, int64_t count) {
     const at::Tensor x = sketched.Rows(row, count);

@@ -14,11 +14,14 @@ inline constexpr int64_t kCompactorLastTokens = 4;
 inline constexpr int64_t kCompactorChunk = 256;
 inline constexpr int64_t kCompactorSketchColumns = 48;
 
+/// Lower factor L with gram + jitter·1 = L Lᵀ, [G, n, n] fp32. Jitter ×10 for all heads together
+/// where that fails; five failures throw `kInternal` naming the layer.
+at::Tensor GramFactor(const at::Tensor& gram, double jitter, int64_t layer);
+
 /// Approximate statistical leverage of keys (Chari and Van Durme, Compactor, arXiv 2507.08143, with
 /// the Cholesky solve of kvpress 0.5.5): x = (k − mean over M) · sketch/√48 in fp32, score =
 /// max(0, xᵀ (XᵀX + jitter)⁻¹ x). pre_rope_keys [G, M, D] in any dtype, M ≥ 1; sketch [G, D, 48]
-/// standard normal → [G, M] fp32. Jitter 1e-2, ×10 for all heads together; five failures throw
-/// `kInternal` naming the layer.
+/// standard normal → [G, M] fp32. Jitter 1e-2, see `GramFactor`.
 at::Tensor CompactorLeverage(const at::Tensor& pre_rope_keys, const at::Tensor& sketch,
                              int64_t layer);
 

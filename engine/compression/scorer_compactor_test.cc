@@ -2,7 +2,6 @@
 
 #include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -14,7 +13,6 @@ namespace docmem::engine {
 namespace {
 
 using testing::ErrorOf;
-using ::testing::HasSubstr;
 using testing::MaxDifference;
 
 constexpr int64_t kContext = 600, kHead = 5, kHeads = 4, kGroups = 2, kDim = 64;
@@ -162,16 +160,6 @@ TEST_F(CompactorScorerTest, ZScoreHasAFloorForItsDeviation) {
   EXPECT_EQ(ZScore(at::full({2, 3}, 5.0)).abs().max().item<double>(), 0.0);
   const at::Tensor z = ZScore(at::tensor({1.0F, 2.0F, 3.0F}));
   EXPECT_LE(MaxDifference(z, at::tensor({-1.0F, 0.0F, 1.0F})), 1e-6);
-}
-
-TEST(Scorer, ProfilesThatArentThereAreRefusedByName) {
-  for (const Profile profile :
-       {Profile::kKnorm, Profile::kRandom, Profile::kStreaming, Profile::kCompactorVllm}) {
-    const auto error = ErrorOf([&] { ProtectionOf(profile, 100, 5); });
-    ASSERT_TRUE(error.has_value());
-    EXPECT_EQ(error->kind(), ErrorKind::kUnimplemented);
-    EXPECT_THAT(error->what(), HasSubstr(ProfileName(profile)));
-  }
 }
 
 }  // namespace

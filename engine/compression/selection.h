@@ -22,11 +22,21 @@ struct Protection {
 Protection Protect(int64_t context_tokens, int64_t head_tokens, int64_t first_tokens,
                    int64_t last_tokens);
 
-/// Positions that are kept, [G, n] int64, ascending in every KV head: the first `n` of the
-/// protected ones, then those with the best scores, of equal scores the lower position. scores [G,
-/// M] fp32, finite; not looked at (and may be undefined) while n ≤ the number of protected
-/// positions. `kv_heads` is G.
-at::Tensor SelectKept(const Protection& protection, const at::Tensor& scores, int64_t kv_heads,
-                      int64_t n);
+/// Chooses the positions of one layer that are kept: one int64 tensor [n_g] per KV head, ascending,
+/// G·`n` positions in all. scores [G, M] fp32, finite; not looked at (and may be undefined) while
+/// n ≤ the number of protected positions: then the first `n` of these are kept in every head.
+/// `kv_heads` is G.
+using Selector = std::vector<at::Tensor> (*)(const Protection& protection, const at::Tensor& scores,
+                                             int64_t kv_heads, int64_t n);
+
+/// Every head keeps `n`: the protected positions, then its own best scores; of equal scores the
+/// lower position.
+std::vector<at::Tensor> SelectPerHead(const Protection& protection, const at::Tensor& scores,
+                                      int64_t kv_heads, int64_t n);
+
+/// The protected positions in every head, then the best scores of all heads together; of equal
+/// scores the lower position, then the lower head.
+std::vector<at::Tensor> SelectOverHeads(const Protection& protection, const at::Tensor& scores,
+                                        int64_t kv_heads, int64_t n);
 
 }  // namespace docmem::engine

@@ -30,9 +30,15 @@ class RopeGolden : public ::testing::TestWithParam<int64_t> {
     ASSERT_EQ(cases.size(), 9U);
     for (const auto& [name, parameters] : cases.items()) {
       SCOPED_TRACE(name);
-      const Json config = {{"rope_parameters", parameters}};
-      const RopeConfig rope = ParseRopeConfig(JsonFields(config, "config.json"), 131072);
-      check(RopeTable(rope, dim(), at::kCPU), golden, name + ".");
+      Json scaling = parameters;
+      scaling.erase("rope_theta");
+      const Json now = {{"rope_parameters", parameters}};
+      const Json old = {{"rope_theta", parameters["rope_theta"]}, {"rope_scaling", scaling}};
+      for (const Json& config : {now, old}) {
+        SCOPED_TRACE(config.dump());
+        const RopeConfig rope = ParseRopeConfig(JsonFields(config, "config.json"), 131072);
+        check(RopeTable(rope, dim(), at::kCPU), golden, name + ".");
+      }
     }
   }
 };
@@ -49,6 +55,7 @@ TEST_P(RopeGolden, FrequenciesHaveTheBitsOfTransformers) {
 TEST_P(RopeGolden, RotatesByTheAnglesOfTransformersUpToPosition100000) {
   ForEachCase([this](const RopeTable& table, const auto& golden, const std::string& name) {
     const at::Tensor positions = golden.at("positions");
+    ASSERT_EQ(positions.max().template item<int64_t>(), 100'000);
     const int64_t half = dim() / 2;
     const at::Tensor ones = at::ones({positions.size(0), 1, half});
     const at::Tensor x = at::cat({ones, at::zeros_like(ones)}, -1);

@@ -16,6 +16,8 @@ GROUPS = [
     "compression",
     "answers",
     "score",
+    "profiles",
+    "shapes",
     "token_ids",
     "philox",
     "smollm2",
