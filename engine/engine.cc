@@ -105,7 +105,7 @@ CacheIdentity Engine::IdentityOf(const Context& context, const Compression& comp
           .context_tokens = static_cast<int64_t>(context.ids.size()),
           .head_tokens = context.head_tokens,
           .ratio_ppm = compression.ratio_ppm,
-          .kv_dtype = impl_->identity.dtype,
+          .kv_dtype = compression.int8 ? kInt8Name : impl_->identity.dtype,
           .writer = std::string(writer),
           .scorer = std::string(IsScored(compression) ? scorer : kNoMaker),
           .profile = ProfileIdentity(compression)};
@@ -125,13 +125,14 @@ uint64_t Engine::IngestionPeakBytes(int64_t context_tokens) const {
   return static_cast<uint64_t>(context_tokens) * row * 5 / 2;
 }
 
-uint64_t Engine::CacheBytes(int64_t kept_tokens) const {
+uint64_t Engine::CacheBytes(int64_t kept_tokens, bool int8) const {
   const auto heads = static_cast<uint64_t>(config().layers * config().kv_heads);
   const auto rows = heads * static_cast<uint64_t>(kept_tokens);
-  const uint64_t row =
-      2 * static_cast<uint64_t>(config().head_dim) * at::elementSize(impl_->transformer.dtype()) +
-      sizeof(int32_t);
-  return kCacheHeaderBytes + rows * row + (heads + 1) * sizeof(int64_t);
+  const auto dim = static_cast<uint64_t>(config().head_dim);
+  const uint64_t number = int8 ? 1 : at::elementSize(impl_->transformer.dtype());
+  const uint64_t row = 2 * dim * number + sizeof(int32_t) + (int8 ? sizeof(float) : 0);
+  const uint64_t scales = int8 ? heads * dim * sizeof(float) : 0;
+  return kCacheHeaderBytes + rows * row + (heads + 1) * sizeof(int64_t) + scales;
 }
 
 uint64_t Engine::KvBytes(int64_t tokens) const {

@@ -104,7 +104,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   /// results, for budgets at start.
   uint64_t IngestionPeakBytes(int64_t context_tokens) const;
   /// `Cache::bytes()` and file length (an upper bound) of a cache, before it is made.
-  uint64_t CacheBytes(int64_t kept_tokens) const;
+  uint64_t CacheBytes(int64_t kept_tokens, bool int8 = false) const;
   /// Keys and values of `tokens` tokens in all layers, without eviction.
   uint64_t KvBytes(int64_t tokens) const;
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "engine/compression/prefill.h"
+#include "engine/compression/quantise.h"
 #include "engine/formats/error.h"
 #include "engine/model/transformer.h"
 
@@ -49,6 +50,7 @@ class PrefillIngestion : public Ingestion {
     std::vector<KeptRows> results = prefill_->TakeResults();
     std::vector<std::shared_ptr<const Cache>> caches;
     for (size_t i = 0; i < results.size(); ++i) {
+      if (compressions_[i].int8) results[i] = QuantiseKv(results[i]);
       caches.push_back(std::make_shared<const Cache>(
           engine_->IdentityOf(context_, compressions_[i], options_.mode, hash),
           engine_->config().layers, engine_->config().kv_heads, std::move(results[i])));

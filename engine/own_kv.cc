@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "engine/model/tensor_matrix.h"
+
 namespace docmem::engine {
 namespace {
 
@@ -57,10 +59,7 @@ KvSpan OwnKv::HeadSpan(int64_t layer, int64_t head, int64_t rows) const {
            static_cast<size_t>(first) * tensor.element_size();
   };
   return {
-      .keys = at(all.keys),
-      .values = at(all.values),
-      .rows = rows,
-      .type = all.keys.scalar_type() == at::kFloat ? NumberType::kFloat32 : NumberType::kBfloat16};
+      .keys = at(all.keys), .values = at(all.values), .rows = rows, .type = NumberTypeOf(all.keys)};
 }
 
 uint64_t OwnKv::bytes() const {

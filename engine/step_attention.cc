@@ -12,6 +12,7 @@
 #include "engine/kernels/parallel.h"
 #include "engine/model/attention.h"
 #include "engine/model/fused_layers.h"
+#include "engine/model/tensor_matrix.h"
 
 namespace docmem::engine {
 namespace {
@@ -170,7 +171,8 @@ AttentionPart AttendShared(int64_t layer, const Cache& cache, const at::Tensor& 
       continue;
     }
     const AttentionPart own =
-        AttendAll(q.narrow(1, head * repeat, repeat), kv.keys.unsqueeze(0), kv.values.unsqueeze(0));
+        AttendAll(q.narrow(1, head * repeat, repeat), kv.keys.unsqueeze(0).to(q.scalar_type()),
+                  kv.values.unsqueeze(0).to(q.scalar_type()));
     part.out.narrow(1, head * repeat, repeat).copy_(own.out);
     part.lse.narrow(1, head * repeat, repeat).copy_(own.lse);
   }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "engine/formats/error.h"
+#include "engine/model/tensor_matrix.h"
 
 namespace docmem::engine {
 namespace {
@@ -32,6 +33,18 @@ void CheckShapes(const KeptRows& rows, int64_t heads) {
   Require(rows.offsets.dim() == 1 && rows.offsets.size(0) == heads + 1 &&
               rows.offsets.scalar_type() == at::kLong,
           "offsets", "must be one int64 per layer and head, and one more");
+}
+
+void CheckScales(const KeptRows& rows, int64_t heads) {
+  const bool int8 = rows.keys.scalar_type() == at::kChar;
+  const auto fits = [int8](const at::Tensor& scales, at::IntArrayRef shape) {
+    if (!int8) return !scales.defined();
+    return scales.defined() && scales.scalar_type() == at::kFloat && scales.sizes() == shape;
+  };
+  Require(fits(rows.key_scales, {heads, rows.keys.size(1)}), "key_scales",
+          "must be one fp32 per layer, head and channel of int8 keys, and nothing else");
+  Require(fits(rows.value_scales, {rows.keys.size(0)}), "value_scales",
+          "must be one fp32 per row of int8 values, and nothing else");
 }
 
 void CheckOffsets(const KeptRows& rows) {
@@ -62,6 +75,7 @@ Cache::Cache(CacheIdentity identity, int64_t layers, int64_t kv_heads, KeptRows 
     : identity_(std::move(identity)), layers_(layers), kv_heads_(kv_heads), rows_(std::move(rows)) {
   Require(layers > 0 && kv_heads > 0, "offsets", "must cover at least one layer and head");
   CheckShapes(rows_, layers * kv_heads);
+  CheckScales(rows_, layers * kv_heads);
   rows_.keys = rows_.keys.contiguous();
   rows_.values = rows_.values.contiguous();
   rows_.positions = rows_.positions.cpu().contiguous();
@@ -100,8 +114,12 @@ HeadKv Cache::Head(int64_t layer, int64_t head) const {
   const std::span<const int64_t> offsets = LayerOffsets(layer);
   const int64_t first = offsets[static_cast<size_t>(head)];
   const int64_t count = offsets[static_cast<size_t>(head) + 1] - first;
-  return {.keys = rows_.keys.narrow(0, first, count),
-          .values = rows_.values.narrow(0, first, count)};
+  const HeadKv kv = {.keys = rows_.keys.narrow(0, first, count),
+                     .values = rows_.values.narrow(0, first, count)};
+  if (!quantised()) return kv;
+  const at::Tensor scales = rows_.value_scales.narrow(0, first, count).unsqueeze(1);
+  return {.keys = kv.keys.to(at::kFloat) * rows_.key_scales.select(0, layer * kv_heads_ + head),
+          .values = kv.values.to(at::kFloat) * scales};
 }
 
 KvSpan Cache::HeadSpan(int64_t layer, int64_t head) const {
@@ -111,18 +129,26 @@ KvSpan Cache::HeadSpan(int64_t layer, int64_t head) const {
   const auto at = [first](const at::Tensor& rows) {
     return static_cast<const std::byte*>(rows.const_data_ptr()) + first * rows.element_size();
   };
-  return {.keys = at(rows_.keys),
-          .values = at(rows_.values),
-          .rows = offsets[index + 1] - offsets[index],
-          .type = rows_.keys.scalar_type() == at::kFloat ? NumberType::kFloat32
-                                                         : NumberType::kBfloat16};
+  KvSpan span = {.keys = at(rows_.keys),
+                 .values = at(rows_.values),
+                 .rows = offsets[index + 1] - offsets[index],
+                 .type = NumberTypeOf(rows_.keys)};
+  if (quantised()) {
+    const int64_t row = layer * kv_heads_ + head;
+    span.key_scales =
+        static_cast<const float*>(rows_.key_scales.const_data_ptr()) + row * rows_.keys.size(1);
+    span.value_scales =
+        static_cast<const float*>(rows_.value_scales.const_data_ptr()) + offsets[index];
+  }
+  return span;
 }
 
 int64_t Cache::kept_tokens() const { return rows_.keys.size(0) / (layers_ * kv_heads_); }
 
 uint64_t Cache::bytes() const {
+  const uint64_t scales = quantised() ? rows_.key_scales.nbytes() + rows_.value_scales.nbytes() : 0;
   return rows_.keys.nbytes() + rows_.values.nbytes() + rows_.positions.nbytes() +
-         rows_.offsets.nbytes();
+         rows_.offsets.nbytes() + scales;
 }
 
 }  // namespace docmem::engine

@@ -37,11 +37,14 @@ class Cache {
   int64_t layers() const { return layers_; }
   int64_t kv_heads() const { return kv_heads_; }
 
+  /// Whether keys and values are int8.
+  bool quantised() const { return rows_.key_scales.defined(); }
   /// Whether the layer's heads keep different numbers of tokens.
   bool Ragged(int64_t layer) const;
-  /// Rows of a layer that isn't ragged.
+  /// Rows of a layer that isn't ragged, of a cache that isn't quantised.
   LayerKv Layer(int64_t layer) const;
-  /// Rows of one KV head of a layer, ragged or not; there may be none.
+  /// Rows of one KV head of a layer, ragged or not; there may be none. Of a quantised cache a copy
+  /// in fp32: only the CPU kernels read int8 in place.
   HeadKv Head(int64_t layer, int64_t head) const;
   /// Rows `offsets[g]` … `offsets[g + 1]` of `rows()` are the layer's KV head g: [G + 1].
   std::span<const int64_t> LayerOffsets(int64_t layer) const;

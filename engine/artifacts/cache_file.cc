@@ -2,8 +2,8 @@
 
 #include <ATen/ATen.h>
 
-#include <array>
 #include <utility>
+#include <vector>
 
 #include "engine/artifacts/number_text.h"
 #include "engine/artifacts/sealed_file.h"
@@ -21,19 +21,41 @@ constexpr const char* kKeys = "keys";
 constexpr const char* kValues = "values";
 constexpr const char* kOffsets = "offsets";
 constexpr const char* kPositions = "positions";
+constexpr const char* kKeyScales = "key_scales";
+constexpr const char* kValueScales = "value_scales";
 
 // A cache's tensors on the CPU, and the sections that refer to them: wide elements first, so that
 // each is aligned without gaps.
-struct Sections {
-  explicit Sections(const KeptRows& rows)
-      : tensors{rows.keys.cpu(), rows.values.cpu(), rows.offsets, rows.positions},
-        sources{SectionOf(kKeys, tensors[0]), SectionOf(kValues, tensors[1]),
-                SectionOf(kOffsets, tensors[2]), SectionOf(kPositions, tensors[3])} {}
+class Sections {
+ public:
+  explicit Sections(const KeptRows& rows) {
+    const bool int8 = rows.key_scales.defined();
+    if (!int8) AddKv(rows);
+    Add(kOffsets, rows.offsets);
+    if (int8) {
+      Add(kKeyScales, rows.key_scales);
+      Add(kValueScales, rows.value_scales);
+    }
+    Add(kPositions, rows.positions);
+    if (int8) AddKv(rows);
+  }
   Sections(const Sections&) = delete;
   Sections& operator=(const Sections&) = delete;
 
-  std::array<at::Tensor, 4> tensors;
-  std::array<TensorSource, 4> sources;
+  const std::vector<TensorSource>& sources() const { return sources_; }
+
+ private:
+  void AddKv(const KeptRows& rows) {
+    Add(kKeys, rows.keys);
+    Add(kValues, rows.values);
+  }
+  void Add(const char* name, const at::Tensor& tensor) {
+    tensors_.push_back(tensor.cpu());
+    sources_.push_back(SectionOf(name, tensors_.back()));
+  }
+
+  std::vector<at::Tensor> tensors_;
+  std::vector<TensorSource> sources_;
 };
 
 MetadataMap Metadata(const Cache& cache) {
@@ -68,9 +90,11 @@ at::Tensor Section(const SafetensorsView& view, const SharedBytes& file, const c
 }
 
 void RequireKvDtype(const CacheIdentity& identity, const KeptRows& rows) {
-  const char* stored = rows.keys.scalar_type() == at::kFloat      ? "float32"
-                       : rows.keys.scalar_type() == at::kBFloat16 ? "bfloat16"
-                                                                  : "";
+  const at::ScalarType type = rows.keys.scalar_type();
+  const char* stored = type == at::kFloat      ? "float32"
+                       : type == at::kBFloat16 ? "bfloat16"
+                       : type == at::kChar     ? kInt8Name
+                                               : "";
   if (identity.kv_dtype != stored) {
     ThrowDataLoss(kKeys, "aren't of the dtype " + identity.kv_dtype + " that the header names");
   }
@@ -82,6 +106,10 @@ std::shared_ptr<const Cache> Decode(const SafetensorsView& view, const SharedByt
                 .values = Section(view, file, kValues),
                 .positions = Section(view, file, kPositions),
                 .offsets = Section(view, file, kOffsets)};
+  if (rows.keys.scalar_type() == at::kChar) {
+    rows.key_scales = Section(view, file, kKeyScales).to(device);
+    rows.value_scales = Section(view, file, kValueScales).to(device);
+  }
   CacheIdentity identity = CacheIdentity::FromFields(view.metadata());
   RequireKvDtype(identity, rows);
   const int64_t heads = rows.offsets.numel() - 1;
@@ -96,7 +124,7 @@ std::shared_ptr<const Cache> Decode(const SafetensorsView& view, const SharedByt
 
 std::string CacheFileHeader(const Cache& cache) {
   const Sections sections(cache.rows());
-  return SealedHeader(sections.sources, Metadata(cache), kCacheHeaderBytes);
+  return SealedHeader(sections.sources(), Metadata(cache), kCacheHeaderBytes);
 }
 
 uint64_t CacheFileBytes(const Cache& cache) {
@@ -105,7 +133,7 @@ uint64_t CacheFileBytes(const Cache& cache) {
 
 void WriteCacheFile(const Cache& cache, const ByteSink& sink) {
   const Sections sections(cache.rows());
-  WriteSealedFile(sections.sources, Metadata(cache), kCacheHeaderBytes, sink);
+  WriteSealedFile(sections.sources(), Metadata(cache), kCacheHeaderBytes, sink);
 }
 
 std::shared_ptr<const Cache> ReadCacheFile(SharedBytes file, at::Device device) {

@@ -15,6 +15,9 @@ namespace docmem::engine {
 /// Version of the cache file format that this code writes.
 inline constexpr uint32_t kCacheFormatVersion = 1;
 
+/// Keys and values as int8, see `QuantiseKv`.
+inline constexpr const char* kInt8Name = "int8";
+
 /// Everything that made a cache. The mode and the prompt's later parts aren't in it: equal caches
 /// have equal identities.
 struct CacheIdentity {
@@ -23,10 +26,10 @@ struct CacheIdentity {
   int64_t context_tokens = 0;  ///< S
   int64_t head_tokens = 0;
   uint32_t ratio_ppm = 0;
-  std::string kv_dtype;          ///< "float32", "bfloat16" (later "int8")
+  std::string kv_dtype;            ///< "float32", "bfloat16" or `kInt8Name`
   std::string writer{kBaseMaker};  ///< "base" or the content hash of the adapter that wrote the KV
   std::string scorer{kNoMaker};    ///< "base", an adapter's hash, or "none" at ρ = 0 and 1
-  std::string profile = "none";  ///< profile with constants and seed in one canonical string
+  std::string profile = "none";    ///< profile with constants and seed in one canonical string
   uint32_t format_version = kCacheFormatVersion;
 
   bool operator==(const CacheIdentity&) const = default;

@@ -17,6 +17,8 @@ DType FileDType(at::ScalarType type) {
       return DType::kI64;
     case at::kInt:
       return DType::kI32;
+    case at::kChar:
+      return DType::kI8;
     default:
       ThrowInternal("", std::string("no file of ours holds ") + at::toString(type));
   }
@@ -34,6 +36,8 @@ at::ScalarType TensorDType(DType dtype, const std::string& name) {
       return at::kLong;
     case DType::kI32:
       return at::kInt;
+    case DType::kI8:
+      return at::kChar;
     default:
       ThrowInvalidArgument(
           name, "has dtype " + std::string(DTypeName(dtype)) + ", expected F32, F16 or BF16");

@@ -18,6 +18,8 @@ struct KeptRows {
   at::Tensor values;  ///< [N, D]
   at::Tensor positions;  ///< [N] int32
   at::Tensor offsets;    ///< [L·G + 1] int64: (layer, KV head) i has rows offsets[i] … offsets[i+1]
+  at::Tensor key_scales;    ///< [L·G, D] fp32, only of int8 rows, see `QuantiseKv`
+  at::Tensor value_scales;  ///< [N] fp32, only of int8 rows
 };
 
 /// Which rows of a context a cache keeps, by layer, KV head, position.
@@ -38,8 +40,8 @@ struct PrefillOptions {
   std::vector<KeptPositions> chosen;
   /// Only the positions are wanted: the results have no keys and values.
   bool positions_only = false;
-  int64_t chunk_rows = 512;               ///< rows of one unit of work
-  SketchSource sketch;                    ///< null: the numbers of the compressions' seeds
+  int64_t chunk_rows = 512;  ///< rows of one unit of work
+  SketchSource sketch;       ///< null: the numbers of the compressions' seeds
 };
 
 /// Layer-by-layer prefill of a whole context with eviction: after a layer is scored only its kept

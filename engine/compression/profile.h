@@ -31,6 +31,8 @@ struct Compression {
   uint64_t seed = 0;
   /// Weight of the leverage score; unset: see `BlendOf`. Only for the two Compactor profiles.
   std::optional<double> blend;
+  /// Keys and values as int8 (see `QuantiseKv`) instead of the compute dtype.
+  bool int8 = false;
 };
 
 /// Whether anything is chosen: at ρ = 0 and 1 nothing is.

@@ -6,13 +6,10 @@
 #include <utility>
 
 #include "engine/kernels/parallel.h"
+#include "engine/model/tensor_matrix.h"
 
 namespace docmem::engine {
 namespace {
-
-NumberType TypeOf(const at::Tensor& tensor) {
-  return tensor.scalar_type() == at::kFloat ? NumberType::kFloat32 : NumberType::kBfloat16;
-}
 
 std::vector<float> Widened(const at::Tensor& vector) {
   const at::Tensor wide = vector.to(at::kFloat).contiguous();
@@ -141,12 +138,6 @@ struct Norm {
 };
 
 }  // namespace
-
-Matrix MatrixOf(const at::Tensor& tensor) {
-  const int64_t rows = tensor.size(0);
-  const int64_t columns = rows == 0 ? 0 : tensor.numel() / rows;
-  return {tensor.data_ptr(), TypeOf(tensor), rows, columns, tensor.stride(0)};
-}
 
 FusedLayers::FusedLayers(const ModelConfig& config, const Weights& weights,
                          const KernelTable& kernels)

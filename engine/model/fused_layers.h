@@ -13,10 +13,6 @@
 
 namespace docmem::engine {
 
-/// A view of a 2-D (or wider: leading dimension are rows) CPU tensor in fp32 or bf16 whose rows are
-/// contiguous. Valid as long as the tensor.
-Matrix MatrixOf(const at::Tensor& tensor);
-
 /// The transformer's layers on the CPU kernels: packed weights, with norms, projections, adapters,
 /// activation and residuals of a half layer in one run of all threads. Same results as the plain
 /// operators of `Transformer` but for the order of sums, and batch-invariant, which those aren't.
