@@ -1,0 +1,278 @@
+// Measures the engine on request: one JSON object per line in, one out, so that `./dev bench` can
+// let the engine and its peers take turns. Times are seconds of wall clock.
+//   engine_worker MODEL_FOLDER DTYPE THREADS
+#include <ATen/ATen.h>
+#include <c10/core/InferenceMode.h>
+
+#include <chrono>
+#include <fstream>
+#include <functional>
+#include <iostream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "engine/engine.h"
+#include "engine/formats/mapped_file.h"
+#include "engine/kernels/parallel.h"
+#include "engine/model/testing.h"
+#include "engine/model/transformer.h"
+#include "engine/model/weights.h"
+#include "engine/session.h"
+#include "engine/testing.h"
+
+namespace docmem::engine {
+namespace {
+
+using Json = nlohmann::json;
+using Clock = std::chrono::steady_clock;
+
+double Seconds(const std::function<void()>& work) {
+  const auto start = Clock::now();
+  work();
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// Memory in use at most so far, in bytes.
+int64_t PeakBytes() {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;) {
+    int64_t kilobytes = 0;
+    if (word == "VmHWM:" && status >> kilobytes) return kilobytes * 1024;
+  }
+  return 0;
+}
+
+class Worker {
+ public:
+  explicit Worker(const EngineOptions& options)
+      : options_(options), engine_(Engine::Load(options)) {}
+
+  Json Measure(const Json& request) {
+    const std::string name = request.at("measure");
+    if (name == "ingest") return Ingest(request.at("tokens"), request.at("ratio_ppm"));
+    if (name == "decode") return Decode(request);
+    if (name == "first_token") return FirstToken(request.at("tokens"), request.at("cold"));
+    if (name == "sweep") return Sweep();
+    if (name == "load") return Load(request.at("tokens"));
+    if (name == "bytes") return Bytes(request.at("tokens"), request.at("rank"));
+    if (name == "peak") return {{"bytes", PeakBytes()}};
+    throw std::invalid_argument("no measure '" + name + "'");
+  }
+
+ private:
+  // The same ids as the peers get.
+  Context ContextOf(int64_t tokens) const {
+    Context context;
+    for (int64_t i = 0; i < tokens; ++i) {
+      context.ids.push_back(static_cast<int32_t>(i * 7919 % 20'000 + 100));
+    }
+    context.head_tokens = std::min<int64_t>(20, tokens);
+    return context;
+  }
+
+  std::shared_ptr<const Cache> CacheOf(int64_t tokens, uint32_t ratio_ppm) {
+    std::shared_ptr<const Cache>& cache = caches_[{tokens, ratio_ppm}];
+    if (cache == nullptr) {
+      cache = testing::Ingest(*engine_, ContextOf(tokens), {.ratio_ppm = ratio_ppm});
+    }
+    return cache;
+  }
+
+  std::shared_ptr<const Adapter> AdapterOf(int number, int64_t rank) {
+    std::shared_ptr<const Adapter>& adapter = adapters_[{number, rank}];
+    if (adapter == nullptr) {
+      constexpr Module kAll[] = {Module::kQ,    Module::kK,  Module::kV,   Module::kO,
+                                 Module::kGate, Module::kUp, Module::kDown};
+      LoraWeights weights =
+          testing::RandomLora(engine_->config(), kAll, rank, engine_->transformer().dtype(),
+                              static_cast<uint64_t>(number));
+      for (auto& layer : weights.layers) {
+        for (LoraPair& pair : layer) {
+          pair.scale = 0.01;
+          pair.b = pair.b.t().contiguous().t();  // as a loaded adapter lies in memory
+        }
+      }
+      adapter =
+          std::make_shared<const Adapter>("bench-" + std::to_string(number), std::move(weights));
+    }
+    return adapter;
+  }
+
+  Json Ingest(int64_t tokens, uint32_t ratio_ppm) {
+    double scoring = 0.0;
+    const double seconds = Seconds([&] {
+      const auto ingestion = engine_->StartIngestion(ContextOf(tokens), {{.ratio_ppm = ratio_ppm}});
+      while (!ingestion->Step()) {
+      }
+      ingestion->TakeCaches();
+      scoring = ingestion->score_seconds();
+    });
+    return {{"seconds", seconds}, {"score_seconds", scoring}};
+  }
+
+  // `streams` sequences with a 64-token prompt each, `tokens` greedy tokens; the prompts' steps
+  // aren't counted. rank 0: base model; else every stream has an adapter of its own.
+  Json Decode(const Json& request) {
+    const int64_t streams = request.at("streams"), tokens = request.at("tokens");
+    const int64_t rank = request.at("rank");
+    const auto cache = CacheOf(20, 1'000'000);
+    Session session(engine_);
+    for (int64_t i = 0; i < streams; ++i) {
+      std::vector<int32_t> prompt;
+      for (int64_t j = 0; j < 44; ++j)
+        prompt.push_back(static_cast<int32_t>(500 + 37 * j + 11 * i));
+      session.Add({.cache = cache,
+                   .adapter = rank == 0 ? nullptr : AdapterOf(static_cast<int>(i), rank),
+                   .prompt_ids = prompt,
+                   .max_tokens = static_cast<uint32_t>(tokens + 1)});
+    }
+    int64_t produced = 0;
+    const auto step = [&] {
+      for (const SequenceEvent& event : session.Step()) {
+        produced += static_cast<int64_t>(event.token_ids.size());
+      }
+    };
+    while (produced < streams) step();
+    produced = 0;
+    const double seconds = Seconds([&] {
+      while (session.running() > 0) step();
+    });
+    if (produced < streams * tokens / 2) throw std::runtime_error("the answers ended too early");
+    return {{"seconds", seconds}, {"tokens", produced}};
+  }
+
+  // A question of 32 tokens on a document at ρ = 0.9: from the request to its first token. Cold:
+  // the cache comes from its file, which lies in the page cache.
+  Json FirstToken(int64_t tokens, bool cold) {
+    std::shared_ptr<const Cache> cache = CacheOf(tokens, 900'000);
+    const std::string file = cold ? FileOf(*cache) : "";
+    std::vector<int32_t> prompt;
+    for (int32_t i = 0; i < 32; ++i) prompt.push_back(700 + 41 * i);
+    const double seconds = Seconds([&] {
+      if (cold) cache = LoadFile(file);
+      Session session(engine_);
+      session.Add({.cache = cache, .prompt_ids = prompt, .max_tokens = 1});
+      while (session.running() > 0) session.Step();
+    });
+    return {{"seconds", seconds}};
+  }
+
+  // One row through all linear weights and the head: what decoding one token reads at least.
+  Json Sweep() {
+    const c10::InferenceMode inference;
+    if (sweep_.empty()) PackSweep();
+    const KernelTable& kernels = BestKernels();
+    const NumberType type = sweep_.front().type();
+    std::vector<float> x(16'384), y(200'000);
+    const int passes = 32;
+    const double seconds = Seconds([&] {
+      for (int pass = 0; pass < passes; ++pass) {
+        for (const PackedMatrix& matrix : sweep_) {
+          const Matrix in = {x.data(), type, 1, matrix.inputs(), matrix.inputs()};
+          const Matrix out = {y.data(), type, 1, matrix.outputs(), matrix.outputs()};
+          OnAllWorkers([&](const engine::Worker& worker) {
+            const auto [first, count] = worker.Share(matrix.panels(), 2);
+            kernels.linear({&matrix, nullptr, in, out, first, count});
+          });
+        }
+      }
+    });
+    return {{"seconds", seconds}, {"tokens", passes}};
+  }
+
+  void PackSweep() {
+    const ModelConfig& config = engine_->config();
+    const Weights weights =
+        LoadWeights(options_.model_dir, config, {.dtype = engine_->transformer().dtype()});
+    const auto matrix = [](const at::Tensor& tensor) {
+      const bool wide = tensor.scalar_type() == at::kFloat;
+      return Matrix{tensor.data_ptr(), wide ? NumberType::kFloat32 : NumberType::kBfloat16,
+                    tensor.size(0), tensor.size(1), tensor.size(1)};
+    };
+    const auto add = [&](std::initializer_list<at::Tensor> tensors) {
+      std::vector<Matrix> matrices;
+      for (const at::Tensor& tensor : tensors) matrices.push_back(matrix(tensor));
+      sweep_.emplace_back(matrices, matrices.front().type);
+    };
+    for (const LayerWeights& layer : weights.layers) {
+      const auto& m = layer.matrix;
+      add({m[0], m[1], m[2]});
+      add({m[3]});
+      add({m[4], m[5]});
+      add({m[6]});
+    }
+    add({weights.head});
+  }
+
+  std::string FileOf(const Cache& cache) {
+    const std::string path = (folder_.path() / (cache.identity().Digest() + ".cache")).string();
+    std::ofstream file(path, std::ios::binary);
+    WriteCacheFile(cache, [&file](std::span<const std::byte> bytes) {
+      file.write(reinterpret_cast<const char*>(bytes.data()),
+                 static_cast<std::streamsize>(bytes.size()));
+    });
+    return path;
+  }
+
+  std::shared_ptr<const Cache> LoadFile(const std::string& path) const {
+    const auto bytes = std::make_shared<std::vector<std::byte>>(std::filesystem::file_size(path));
+    std::ifstream file(path, std::ios::binary);
+    file.read(reinterpret_cast<char*>(bytes->data()), static_cast<std::streamsize>(bytes->size()));
+    return engine_->LoadCache({.owner = bytes, .bytes = *bytes});
+  }
+
+  // Reading a cache file with all checks, against reading the same bytes into the same kind of
+  // buffer.
+  Json Load(int64_t tokens) {
+    const std::string path = FileOf(*CacheOf(tokens, 0));
+    LoadFile(path);
+    const double ours = Seconds([&] { LoadFile(path); });
+    const double plain = Seconds([&] {
+      std::vector<std::byte> bytes(std::filesystem::file_size(path));
+      std::ifstream file(path, std::ios::binary);
+      file.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+    });
+    return {
+        {"seconds", ours}, {"plain_seconds", plain}, {"bytes", std::filesystem::file_size(path)}};
+  }
+
+  Json Bytes(int64_t tokens, int64_t rank) {
+    return {{"full_kv", engine_->KvBytes(tokens)},
+            {"cache_0.9", CacheOf(tokens, 900'000)->bytes()},
+            {"adapter", AdapterOf(0, rank)->bytes()}};
+  }
+
+  EngineOptions options_;
+  std::shared_ptr<const Engine> engine_;
+  std::map<std::pair<int64_t, uint32_t>, std::shared_ptr<const Cache>> caches_;
+  std::map<std::pair<int, int64_t>, std::shared_ptr<const Adapter>> adapters_;
+  std::vector<PackedMatrix> sweep_;
+  testing::TemporaryFolder folder_;
+};
+
+int Run(int argc, char** argv) {
+  if (argc != 4) {
+    std::cerr << "usage: engine_worker MODEL_FOLDER DTYPE THREADS\n";
+    return 2;
+  }
+  Worker worker({.model_dir = argv[1], .dtype = argv[2], .threads = std::stoi(argv[3])});
+  std::cout << Json{{"ready", true}} << std::endl;
+  for (std::string line; std::getline(std::cin, line);) {
+    Json answer;
+    try {
+      answer = worker.Measure(Json::parse(line));
+    } catch (const std::exception& error) {
+      answer = {{"error", error.what()}};
+    }
+    std::cout << answer << std::endl;
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace docmem::engine
+
+int main(int argc, char** argv) { return docmem::engine::Run(argc, argv); }
