@@ -10,12 +10,13 @@
 #include <iostream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "engine/artifacts/adapter_file.h"
 #include "engine/engine.h"
-#include "engine/formats/mapped_file.h"
 #include "engine/kernels/parallel.h"
 #include "engine/model/testing.h"
 #include "engine/model/transformer.h"
@@ -90,13 +91,12 @@ class Worker {
           testing::RandomLora(engine_->config(), kAll, rank, engine_->transformer().dtype(),
                               static_cast<uint64_t>(number));
       for (auto& layer : weights.layers) {
-        for (LoraPair& pair : layer) {
-          pair.scale = 0.01;
-          pair.b = pair.b.t().contiguous().t();  // as a loaded adapter lies in memory
-        }
+        for (LoraPair& pair : layer) pair.scale = 0.01;
       }
-      adapter =
-          std::make_shared<const Adapter>("bench-" + std::to_string(number), std::move(weights));
+      // As a loaded adapter lies in memory.
+      const auto file =
+          std::make_shared<const std::string>(PackedAdapterFile(std::to_string(number), weights));
+      adapter = engine_->LoadAdapter({.owner = file, .bytes = std::as_bytes(std::span(*file))});
     }
     return adapter;
   }

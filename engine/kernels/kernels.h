@@ -22,7 +22,7 @@ struct LinearArgs {
 /// One module's low-rank update of some rows, in two halves: down = x Aᵀ, and y += scale · down B.
 struct LoraArgs {
   Matrix a;  ///< [r, inputs]
-  Matrix b;  ///< [r, outputs]: the transpose of PEFT's
+  Matrix b;  ///< [outputs, r], rows one behind the other; finite
   float scale = 0.0F;
   Matrix x;               ///< [T, inputs]
   float* down = nullptr;  ///< [T, r]

@@ -108,15 +108,19 @@ TEST_P(LinearTest, ResultsInBf16AreTheFp32OnesRounded) {
   for (size_t i = 0; i < wide.size(); ++i) EXPECT_EQ(narrow[i], ToBfloat16(wide[i]));
 }
 
+constexpr std::pair<NumberType, int64_t> kAdapters[] = {
+    {NumberType::kFloat32, 5},   {NumberType::kBfloat16, 5}, {NumberType::kFloat32, 16},
+    {NumberType::kBfloat16, 16}, {NumberType::kFloat32, 24}, {NumberType::kBfloat16, 3}};
+
 TEST_P(LinearTest, AnAdapterAddsItsScaledProductForAnySplitOfTheWork) {
-  for (const NumberType type : {NumberType::kFloat32, NumberType::kBfloat16}) {
-    const int64_t rows = 3, inputs = 40, outputs = 56, rank = 5;
-    Numbers a(rank, inputs, type, &random_), b(rank, outputs, type, &random_);
+  for (const auto& [type, rank] : kAdapters) {
+    const int64_t rows = 3, inputs = 40, outputs = 56;
+    Numbers a(rank, inputs, type, &random_), b(outputs, rank, type, &random_);
     Numbers x(rows, inputs, type, &random_), y(rows, outputs, type, &random_);
     std::vector<float> down(static_cast<size_t>(rows * rank));
     const LoraArgs args = {a.matrix(), b.matrix(), 0.5F, x.matrix(), down.data(), y.matrix()};
     kernels_.lora_down(args, 0, 2);
-    kernels_.lora_down(args, 2, 3);
+    kernels_.lora_down(args, 2, rank - 2);
     kernels_.lora_up(args, 0, 16);
     kernels_.lora_up(args, 16, outputs - 16);
     for (int64_t row = 0; row < rows; ++row) {
@@ -125,7 +129,7 @@ TEST_P(LinearTest, AnAdapterAddsItsScaledProductForAnySplitOfTheWork) {
         for (int64_t r = 0; r < rank; ++r) {
           double h = 0.0;
           for (int64_t i = 0; i < inputs; ++i) h += a.At(r, i) * x.At(row, i);
-          sum += h * b.At(r, output);
+          sum += h * b.At(output, r);
         }
         const double wanted = y.At(row, output) + 0.5 * sum;
         const double bound = type == NumberType::kFloat32 ? 1e-4 : 0.01 * (1.0 + std::abs(wanted));

@@ -2,9 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
-#include <new>
+#include <utility>
 #include <vector>
 
 #include "engine/kernels/bfloat16.h"
@@ -14,16 +13,7 @@ namespace {
 
 constexpr size_t kAlignment = 64;
 
-size_t RoundUp(size_t value, size_t unit) { return (value + unit - 1) / unit * unit; }
-
-template <typename T>
-T* Allocate(size_t bytes) {
-  const size_t rounded = RoundUp(std::max<size_t>(bytes, 1), kAlignment);
-  void* memory = std::aligned_alloc(kAlignment, rounded);
-  if (memory == nullptr) throw std::bad_alloc();
-  std::memset(memory, 0, rounded);
-  return static_cast<T*>(memory);
-}
+int64_t RoundUp(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
 
 float Widest(const float* row, int64_t columns) {
   float widest = 0.0F;
@@ -42,18 +32,24 @@ void WidenRow(const Matrix& matrix, int64_t row, float* wide) {
 
 }  // namespace
 
-void PackedMatrix::Free::operator()(void* memory) const { std::free(memory); }
+size_t PackedMatrix::BufferBytes(int64_t outputs, int64_t inputs, NumberType type) {
+  const int64_t padded = RoundUp(outputs, kPanelOutputs);
+  const size_t numbers = static_cast<size_t>(padded * RoundUp(inputs, kBlockInputs));
+  const size_t scales = type == NumberType::kInt8 ? static_cast<size_t>(padded) * 4 : 0;
+  return numbers * BytesOf(type) + scales;
+}
 
-PackedMatrix::PackedMatrix(std::span<const Matrix> matrices, NumberType type)
-    : type_(type), inputs_(matrices.front().columns) {
+PackedMatrix::PackedMatrix(std::span<const Matrix> matrices, NumberType type,
+                           std::shared_ptr<HugeBuffer> buffer)
+    : type_(type), inputs_(matrices.front().columns), buffer_(std::move(buffer)) {
   for (const Matrix& matrix : matrices) outputs_ += matrix.rows;
-  padded_inputs_ = (inputs_ + kBlockInputs - 1) / kBlockInputs * kBlockInputs;
-  bytes_ = static_cast<size_t>(panels()) * PanelBytes();
-  data_.reset(Allocate<std::byte>(bytes_));
+  padded_inputs_ = RoundUp(inputs_, kBlockInputs);
+  bytes_ = BufferBytes(outputs_, inputs_, type_);
+  if (buffer_ == nullptr) buffer_ = std::make_shared<HugeBuffer>(bytes_ + kAlignment);
+  const size_t numbers = static_cast<size_t>(panels()) * PanelBytes();
+  data_ = buffer_->Take(numbers);
   if (type_ == NumberType::kInt8) {
-    const auto count = static_cast<size_t>(panels() * kPanelOutputs);
-    scales_.reset(Allocate<float>(count * sizeof(float)));
-    bytes_ += count * sizeof(float);
+    scales_ = reinterpret_cast<float*>(buffer_->Take(bytes_ - numbers));
   }
   std::vector<float> wide(static_cast<size_t>(inputs_));
   int64_t output = 0;
@@ -66,7 +62,7 @@ PackedMatrix::PackedMatrix(std::span<const Matrix> matrices, NumberType type)
 }
 
 void PackedMatrix::PackRow(const float* row, int64_t output) {
-  std::byte* panel = data_.get() + static_cast<size_t>(output / kPanelOutputs) * PanelBytes();
+  std::byte* panel = data_ + static_cast<size_t>(output / kPanelOutputs) * PanelBytes();
   const int64_t lane = output % kPanelOutputs;
   if (type_ == NumberType::kFloat32) {
     auto* numbers = reinterpret_cast<float*>(panel);
@@ -80,7 +76,7 @@ void PackedMatrix::PackRow(const float* row, int64_t output) {
     return;
   }
   const float scale = Widest(row, inputs_) / 127.0F;
-  scales_.get()[output] = scale;
+  scales_[output] = scale;
   auto* numbers = reinterpret_cast<int8_t*>(panel);
   for (int64_t i = 0; i < inputs_ && scale > 0.0F; ++i) {
     numbers[place(i)] = static_cast<int8_t>(std::nearbyint(row[i] / scale));

@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 
+#include "engine/kernels/huge_buffer.h"
 #include "engine/kernels/matrix.h"
 
 namespace docmem::engine {
@@ -23,8 +24,13 @@ class PackedMatrix {
 
   PackedMatrix() = default;
   /// Copies the matrices' rows, one matrix behind the other (equal numbers of columns, fp32 or
-  /// bf16), converting to `type`. Int8 works on the rows' fp32 values.
-  PackedMatrix(std::span<const Matrix> matrices, NumberType type);
+  /// bf16), converting to `type`. Int8 works on the rows' fp32 values. The memory is a part of
+  /// `buffer`, which the matrix keeps alive; null: a buffer of its own.
+  PackedMatrix(std::span<const Matrix> matrices, NumberType type,
+               std::shared_ptr<HugeBuffer> buffer = nullptr);
+
+  /// What a matrix of this shape takes from its buffer.
+  static size_t BufferBytes(int64_t outputs, int64_t inputs, NumberType type);
 
   NumberType type() const { return type_; }
   int64_t outputs() const { return outputs_; }
@@ -36,16 +42,12 @@ class PackedMatrix {
 
   /// First byte of a panel, aligned to 64.
   const std::byte* Panel(int64_t panel) const {
-    return data_.get() + static_cast<size_t>(panel) * PanelBytes();
+    return data_ + static_cast<size_t>(panel) * PanelBytes();
   }
   /// [panels · 16] fp32, only with int8.
-  const float* scales() const { return scales_.get(); }
+  const float* scales() const { return scales_; }
 
  private:
-  struct Free {
-    void operator()(void* memory) const;
-  };
-
   size_t PanelBytes() const {
     return static_cast<size_t>(padded_inputs_ * kPanelOutputs) * BytesOf(type_);
   }
@@ -56,8 +58,9 @@ class PackedMatrix {
   int64_t inputs_ = 0;
   int64_t padded_inputs_ = 0;
   size_t bytes_ = 0;
-  std::unique_ptr<std::byte, Free> data_;
-  std::unique_ptr<float, Free> scales_;
+  std::shared_ptr<HugeBuffer> buffer_;
+  std::byte* data_ = nullptr;
+  float* scales_ = nullptr;
 };
 
 }  // namespace docmem::engine

@@ -161,32 +161,66 @@ void LinearKernel(const LinearArgs& args) {
 
 // ---- adapters -----------------------------------------------------------------------------------
 
+// x · a for `kCount` components from `component` on, of one row; their sums go to `down`.
+template <typename T, int kCount>
+inline void LoraDots(const LoraArgs& args, const T* x, int64_t component, float* down) {
+  Lanes sums[kLanes] = {};
+  ForLanes(args.a.columns, [&](int64_t i, int64_t n) {
+    const Lanes numbers = LoadUpTo(x + i, n);
+    for (int c = 0; c < kCount; ++c) {
+      MultiplyAdd(LoadUpTo(Row<T>(args.a, component + c) + i, n), numbers, &sums[c]);
+    }
+  });
+  float totals[kLanes];
+  StoreLanes(SumEach(sums), totals);
+  for (int c = 0; c < kCount; ++c) down[component + c] = totals[c];
+}
+
 template <typename T>
 void LoraDown(const LoraArgs& args, int64_t first, int64_t count) {
-  for (int64_t component = first; component < first + count; ++component) {
-    const T* a = Row<T>(args.a, component);
-    for (int64_t row = 0; row < args.x.rows; ++row) {
-      const T* x = Row<T>(args.x, row);
-      Lanes sum = {};
-      ForLanes(args.a.columns, [&](int64_t i, int64_t n) {
-        MultiplyAdd(LoadUpTo(a + i, n), LoadUpTo(x + i, n), &sum);
-      });
-      args.down[row * args.a.rows + component] = Sum(sum);
+  constexpr int kTogether = 8;  // independent sums, and rows of A that are read side by side
+  for (int64_t row = 0; row < args.x.rows; ++row) {
+    const T* x = Row<T>(args.x, row);
+    float* down = args.down + row * args.a.rows;
+    int64_t component = first;
+    for (; component + kTogether <= first + count; component += kTogether) {
+      LoraDots<T, kTogether>(args, x, component, down);
+    }
+    for (; component < first + count; ++component) LoraDots<T, 1>(args, x, component, down);
+  }
+}
+
+// Up to 16 outputs of one row. Loads of 16 numbers reach behind a row of B into the next ones,
+// where `down` is 0; the last rows, behind which there is nothing, are loaded with care.
+template <typename T>
+inline void LoraOutputs(const LoraArgs& args, const float* down, T* y, int64_t first,
+                        int64_t count) {
+  const int64_t rank = args.b.columns, vectors = (rank + kLanes - 1) / kLanes;
+  const int64_t numbers = args.b.rows * rank;
+  const T* b = static_cast<const T*>(args.b.data);
+  Lanes sums[kLanes] = {};
+  for (int64_t v = 0; v < vectors; ++v) {
+    const Lanes weights = LoadLanes(down + v * kLanes);
+    for (int64_t o = 0; o < count; ++o) {
+      const int64_t at = (first + o) * rank + v * kLanes;
+      const int64_t left = numbers - at;
+      MultiplyAdd(LoadUpTo(b + at, left < kLanes ? left : kLanes), weights, &sums[o]);
     }
   }
+  T* to = y + first;
+  StoreUpTo(LoadUpTo(to, count) + SumEach(sums) * args.scale, to, count);
 }
 
 template <typename T>
 void LoraUp(const LoraArgs& args, int64_t first, int64_t count) {
+  const int64_t rank = args.b.columns, padded = (rank + kLanes - 1) / kLanes * kLanes;
+  Scratch scratch(static_cast<size_t>(padded) * sizeof(float));
+  float* down = scratch.floats();
+  for (int64_t r = rank; r < padded; ++r) down[r] = 0.0F;
   for (int64_t row = 0; row < args.y.rows; ++row) {
-    const float* down = args.down + row * args.a.rows;
-    T* y = Row<T>(args.y, row);
+    for (int64_t r = 0; r < rank; ++r) down[r] = args.down[row * rank + r];
     ForLanes(count, [&](int64_t i, int64_t n) {
-      Lanes sum = {};
-      for (int64_t r = 0; r < args.b.rows; ++r) {
-        MultiplyAdd(LoadUpTo(Row<T>(args.b, r) + first + i, n), down[r], &sum);
-      }
-      StoreUpTo(LoadUpTo(y + first + i, n) + sum * args.scale, y + first + i, n);
+      LoraOutputs<T>(args, down, Row<T>(args.y, row), first + i, n);
     });
   }
 }
@@ -208,9 +242,10 @@ inline void WidenTile(const T* from, int64_t rows, int64_t dim, float* tile) {
       StoreLanes(LoadUpTo(from + row * dim + i, n), tile + row * kVectors * kLanes + i);
     });
   }
-  // Rows that aren't there are multiplied too; their weights are 0, but 0 · NaN isn't.
-  for (int64_t i = rows * kVectors * kLanes; i < kTileKeys * kVectors * kLanes; i += kLanes) {
-    StoreLanes(Lanes{}, tile + i);
+  // The last group's missing rows are multiplied too, by weights of 0, but 0 · NaN isn't 0.
+  const int64_t groups = (rows + kLanes - 1) / kLanes;
+  for (int64_t i = rows * kVectors; i < groups * kLanes * kVectors; ++i) {
+    StoreLanes(Lanes{}, tile + i * kLanes);
   }
 }
 
@@ -343,7 +378,10 @@ void Attend(const AttendArgs& args) {
   float* values = keys + kTileKeys * kRow;
   float* top = values + kTileKeys * kRow;
   const Attention<kVectors> attention = {args, queries, q, out, top, top + queries, keys, values};
-  for (int64_t i = 0; i < kTileKeys * kRow * 2; i += kLanes) StoreLanes(Lanes{}, keys + i);
+  const bool padded = args.dim < kRow;  // columns that no tile writes
+  for (int64_t i = 0; padded && i < kTileKeys * kRow * 2; i += kLanes) {
+    StoreLanes(Lanes{}, keys + i);
+  }
   for (int64_t index = 0; index < queries; ++index) {
     const T* from = Row<T>(args.q, index / args.repeat) + index % args.repeat * args.dim;
     for (int v = 0; v < kVectors; ++v) {

@@ -23,12 +23,26 @@ constexpr std::array kO = {Module::kO};
 constexpr std::array kGateUp = {Module::kGate, Module::kUp};
 constexpr std::array kDown = {Module::kDown};
 
-PackedMatrix Pack(const LayerWeights& weights, Modules modules) {
+PackedMatrix Pack(const LayerWeights& weights, Modules modules,
+                  const std::shared_ptr<HugeBuffer>& buffer) {
   std::vector<Matrix> matrices;
   for (const Module module : modules) {
     matrices.push_back(MatrixOf(weights.matrix[static_cast<size_t>(module)]));
   }
-  return {matrices, matrices.front().type};
+  return {matrices, matrices.front().type, buffer};
+}
+
+// What all packed matrices take together: padded panels aside, what the matrices have.
+size_t BufferBytes(const Weights& weights) {
+  constexpr size_t kPerMatrix = 64;
+  const auto bytes = [](const at::Tensor& m) {
+    return PackedMatrix::BufferBytes(m.size(0), m.size(1), NumberTypeOf(m)) + kPerMatrix;
+  };
+  size_t total = bytes(weights.head);
+  for (const LayerWeights& layer : weights.layers) {
+    for (const at::Tensor& matrix : layer.matrix) total += bytes(matrix);
+  }
+  return total;
 }
 
 std::vector<float> Biases(const LayerWeights& weights, Modules modules) {
@@ -81,22 +95,18 @@ class LoraUpdates {
   void Add(const LoraPair& pair, const AdapterSpan& span, const Matrix& x, const Matrix& y,
            int64_t* numbers) {
     if (!pair.defined()) return;
-    const at::Tensor a = pair.a.contiguous(), b = pair.b.t().contiguous();
-    updates_.push_back({.a = MatrixOf(a),
-                        .b = MatrixOf(b),
+    updates_.push_back({.a = MatrixOf(pair.a),
+                        .b = MatrixOf(pair.b),
                         .scale = static_cast<float>(pair.scale),
                         .x = x.Rows(span.first_row, span.rows),
                         .y = y.Rows(span.first_row, span.rows)});
     offsets_.push_back(*numbers);
-    *numbers += span.rows * a.size(0);
-    held_.push_back(a);
-    held_.push_back(b);
+    *numbers += span.rows * pair.a.size(0);
   }
 
   std::vector<LoraArgs> updates_;
   std::vector<int64_t> offsets_;
   std::vector<float> down_;
-  std::vector<at::Tensor> held_;
 };
 
 // y = x Wᵀ + bias + the adapters' updates; ends behind a barrier.
@@ -145,11 +155,12 @@ FusedLayers::FusedLayers(const ModelConfig& config, const Weights& weights,
   const auto optional = [](const at::Tensor& norm) {
     return norm.defined() ? Widened(norm) : std::vector<float>();
   };
+  const auto buffer = std::make_shared<HugeBuffer>(BufferBytes(weights));
   for (const LayerWeights& layer : weights.layers) {
-    layers_.push_back({.qkv = Pack(layer, kQkv),
-                       .o = Pack(layer, kO),
-                       .gate_up = Pack(layer, kGateUp),
-                       .down = Pack(layer, kDown),
+    layers_.push_back({.qkv = Pack(layer, kQkv, buffer),
+                       .o = Pack(layer, kO, buffer),
+                       .gate_up = Pack(layer, kGateUp, buffer),
+                       .down = Pack(layer, kDown, buffer),
                        .qkv_bias = Biases(layer, kQkv),
                        .o_bias = Biases(layer, kO),
                        .gate_up_bias = Biases(layer, kGateUp),
@@ -160,7 +171,7 @@ FusedLayers::FusedLayers(const ModelConfig& config, const Weights& weights,
                        .k_norm = optional(layer.k_norm)});
   }
   const Matrix head = MatrixOf(weights.head);
-  head_ = PackedMatrix({&head, 1}, head.type);
+  head_ = PackedMatrix({&head, 1}, head.type, buffer);
 }
 
 uint64_t FusedLayers::bytes() const {
