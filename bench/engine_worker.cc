@@ -180,7 +180,9 @@ class Worker {
         }
       }
     });
-    return {{"seconds", seconds}, {"tokens", passes}};
+    size_t bytes = 0;
+    for (const PackedMatrix& matrix : sweep_) bytes += matrix.bytes();
+    return {{"seconds", seconds}, {"tokens", passes}, {"bytes", bytes}};
   }
 
   void PackSweep() {

@@ -1,49 +1,185 @@
 #!/usr/bin/env python3
-"""Runs the benchmarks of one build and prints a table; see `./dev bench --help`."""
+"""Measures the engine beside its peers, in turn, and tells the ratios; see `./dev bench --help`."""
 
 import argparse
 import json
+import os
+import platform
+import statistics
 import subprocess
 import sys
 from pathlib import Path
 
+from rows import COSTS, ROWS, decode
+
 ROOT = Path(__file__).resolve().parent.parent
+PEERS = Path(__file__).resolve().parent / "peers"
+RANK = 16
 
 
-def measure(program):
-    """The rows of one Google Benchmark program."""
-    result = subprocess.run(
-        [program, "--benchmark_format=json"], check=True, stdout=subprocess.PIPE, text=True
-    )
-    return [
-        {"name": row["name"], "ours": row["real_time"], "unit": row["time_unit"]}
-        for row in json.loads(result.stdout)["benchmarks"]
-        if row.get("run_type") == "iteration"
-    ]
+class Worker:
+    """A process that measures on request."""
+
+    def __init__(self, command):
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        if not self.answer().get("ready"):
+            sys.exit(f"{command} didn't start")
+
+    def answer(self):
+        line = self.process.stdout.readline()
+        if not line:
+            sys.exit(f"{self.process.args} ended:\n{self.process.stderr.read()[-2000:]}")
+        return json.loads(line)
+
+    def measure(self, request):
+        self.process.stdin.write(json.dumps(request) + "\n")
+        self.process.stdin.flush()
+        answer = self.answer()
+        if "error" in answer:
+            sys.exit(f"{self.process.args}: {request}: {answer['error']}")
+        return answer
+
+
+class Workers:
+    """Started when first needed."""
+
+    def __init__(self, options):
+        engine = [options.build / "bench/engine_worker", options.model]
+        threads = str(options.threads)
+        python = sys.executable
+        self.commands = {
+            "engine": [*engine, options.dtype, threads],
+            "engine_int8": [*engine, "int8", threads],
+            "transformers": [python, PEERS / "transformers_worker.py", options.model,
+                             options.dtype, threads],
+            "llama": [python, PEERS / "llama_worker.py", options.model, options.dtype, threads],
+            "llama_q8": [python, PEERS / "llama_worker.py", options.model, "q8_0", threads],
+        }
+        self.running = {}
+
+    def __getitem__(self, name):
+        if name not in self.running:
+            self.running[name] = Worker([str(part) for part in self.commands[name]])
+        return self.running[name]
+
+    def peaks(self):
+        return {name: worker.measure({"measure": "peak"})["bytes"]
+                for name, worker in self.running.items()}
+
+
+def compare(row, workers, rounds):
+    """Medians of both sides, measured in turn after one unmeasured round."""
+    ours, peer = [], []
+    for number in range(rounds + 1):
+        for side, values in ((row.ours, ours), (row.peer, peer)):
+            value = side.value(workers[side.worker].measure(side.request))
+            if number > 0:
+                values.append(value)
+    ours, peer = statistics.median(ours), statistics.median(peer)
+    scale = 1.0 if row.ours.rate else 1000.0
+    return {"name": row.name, "ours": ours * scale, "peer": peer * scale, "unit": row.unit,
+            "ratio": ours / peer if row.ours.rate else peer / ours,
+            "target": row.target, "what": row.what}
+
+
+def adapter_cost(name, workers, rounds):
+    """What adapters add to a step: at most a tenth for one stream; for eight with eight adapters a
+    fifth, or one and a half times what reading their bytes takes."""
+    streams = int(name.rsplit("_", 1)[1])
+    engine = workers["engine"]
+    base, adapted, sweep = [], [], []
+    for number in range(rounds + 1):
+        for rank, values in ((0, base), (RANK, adapted)):
+            answer = engine.measure(decode(streams, rank))
+            values.append(streams * answer["seconds"] / answer["tokens"])
+        answer = engine.measure({"measure": "sweep"})
+        sweep.append(answer["bytes"] * answer["tokens"] / answer["seconds"])
+    base, adapted = statistics.median(base[1:]), statistics.median(adapted[1:])
+    allowed = 0.1
+    if streams > 1:
+        bytes_ = streams * engine.measure({"measure": "bytes", "tokens": 400, "rank": RANK})["adapter"]
+        allowed = max(0.2, 1.5 * bytes_ / statistics.median(sweep) / base)
+    actual = max(adapted / base - 1.0, 1e-3)
+    return {"name": name, "ours": 100 * actual, "peer": 100 * allowed, "unit": "% of a step",
+            "ratio": allowed / actual, "target": 1.0,
+            "what": f"{streams} stream(s) with an adapter of rank {RANK} each; allowed"}
+
+
+def plot(rows, path):
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=(9, 0.38 * len(rows) + 1.2))
+    for index, row in enumerate(reversed(rows)):
+        reached = row["target"] is None or row["ratio"] >= row["target"]
+        axes.barh(index, row["ratio"], color="#3b75af" if reached else "#c44e52", height=0.62)
+        axes.text(row["ratio"] * 1.04, index, f"{row['ratio']:.2f}", va="center", fontsize=8)
+        if row["target"]:
+            axes.plot([row["target"]] * 2, [index - 0.4, index + 0.4], color="black", linewidth=2)
+    axes.set_yticks(range(len(rows)), [row["name"] for row in reversed(rows)], fontsize=8)
+    axes.set_xscale("log")
+    axes.axvline(1.0, color="grey", linewidth=0.8)
+    axes.set_xlabel("engine ÷ peer, higher is better; black line: target")
+    axes.margins(x=0.12)
+    figure.tight_layout()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=120)
+
+
+def machine():
+    with open("/proc/cpuinfo", encoding="ascii") as file:
+        names = [line.split(":", 1)[1].strip() for line in file if line.startswith("model name")]
+    return f"{len(names)} × {names[0] if names else platform.machine()}"
 
 
 def main():
     parser = argparse.ArgumentParser(prog="./dev bench", description=__doc__)
-    parser.add_argument("--only", nargs="+", default=[""], metavar="NAME",
-                        help="programs whose names contain a NAME")
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="rows whose names hold a NAME")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the rows to FILE")
+    parser.add_argument("--plot", type=Path, default=ROOT / "build/bench/ratios.png",
+                        metavar="FILE", help="picture of the ratios (%(default)s)")
+    parser.add_argument("--rounds", type=int, default=5, help="measurements per side (%(default)s)")
+    parser.add_argument("--dtype", default="bfloat16", choices=["bfloat16", "float32"])
+    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--model", type=Path, default=ROOT / "build/models/smollm2-135m-instruct")
     parser.add_argument("--build", type=Path, default=ROOT / "build/release", help="build folder")
     options = parser.parse_args()
 
-    programs = [
-        program for program in sorted((options.build / "bench").glob("*_bench"))
-        if any(name in program.name for name in options.only)
-    ]
-    if not programs:
-        sys.exit(f"no benchmark in {options.build / 'bench'} matches {' '.join(options.only)}")
+    def wanted(name):
+        return options.only is None or any(part in name for part in options.only)
+
+    workers = Workers(options)
+    print(f"{machine()}, {options.threads} threads, {options.model.name}, {options.dtype}; decode: "
+          f"64-token prompt, 128 tokens, greedy; medians of {options.rounds} rounds in turn")
+    print(f"{'row':28} {'engine':>10} {'peer':>10} {'unit':12} {'ratio':>6} {'target':>6}  peer is",
+          flush=True)
     rows = []
-    for program in programs:
-        print(f"==> {program.name}", file=sys.stderr, flush=True)
-        for row in measure(program):
-            rows.append(row)
-            print(f"{row['name']:60} {row['ours']:14.1f} {row['unit']}", flush=True)
+    todo = [row for row in ROWS if wanted(row.name)] + [name for name in COSTS if wanted(name)]
+    if not todo:
+        sys.exit(f"no row matches {' '.join(options.only)}")
+    for item in todo:
+        row = (adapter_cost(item, workers, options.rounds) if isinstance(item, str)
+               else compare(item, workers, options.rounds))
+        rows.append(row)
+        target = "" if row["target"] is None else f"{row['target']:.2f}"
+        print(f"{row['name']:28} {row['ours']:10.1f} {row['peer']:10.1f} {row['unit']:12} "
+              f"{row['ratio']:6.2f} {target:>6}  {row['what']}", flush=True)
+    for name, peak in workers.peaks().items():
+        print(f"peak memory of {name:14} {peak / 1e6:8.0f} MB")
+    if "engine" in workers.running:
+        sizes = workers["engine"].measure({"measure": "bytes", "tokens": 2000, "rank": RANK})
+        print("bytes per document of 2,000 tokens: "
+              + ", ".join(f"{name} {size / 1e6:.2f} MB" for name, size in sizes.items()))
+    plot(rows, options.plot)
+    print(f"plot: {options.plot}")
     if options.json:
-        options.json.write_text(json.dumps(rows, indent=1) + "\n")
+        keys = ("name", "ours", "peer", "unit", "ratio")
+        options.json.write_text(
+            json.dumps([{key: row[key] for key in keys} for row in rows], indent=1) + "\n")
 
 
 if __name__ == "__main__":

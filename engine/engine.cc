@@ -44,20 +44,21 @@ void RequireShapes(const Cache& cache, const ModelConfig& config) {
 std::shared_ptr<const Engine> Engine::Load(const EngineOptions& options,
                                            const std::function<void(double)>& progress) {
   const at::Device device = ParseDevice(options.device);
-  const at::ScalarType dtype = ResolveDtype(options.dtype, device);
+  const ComputeType compute = ResolveDtype(options.dtype, device);
   SetThreads(options.threads);
   ModelConfig config = ModelConfig::Load(options.model_dir);
   Tokenizer tokenizer = Tokenizer::Load(options.model_dir / "tokenizer.json");
   RequireVocabulary(tokenizer, config);
   PromptFormat format = LoadPromptFormat(options.prompt_format, options.model_dir, tokenizer);
   ModelIdentity identity = {.weights_digest = WeightsDigest(options.model_dir, options.digest_memo),
-                            .config_digest = config.Digest(DtypeName(dtype)),
+                            .config_digest = config.Digest(compute.name),
                             .tokenizer_digest = tokenizer.digest(),
-                            .dtype = DtypeName(dtype)};
+                            .dtype = compute.name};
   Weights weights = LoadWeights(options.model_dir, config,
-                                {.dtype = dtype, .device = device, .progress = progress});
+                                {.dtype = compute.dtype, .device = device, .progress = progress});
   return std::shared_ptr<const Engine>(new Engine(std::unique_ptr<Impl>(
-      new Impl{.transformer = Transformer(std::move(config), std::move(weights)),
+      new Impl{.transformer = Transformer(std::move(config), std::move(weights),
+                                          {.int8_weights = compute.int8_weights}),
                .tokenizer = std::move(tokenizer),
                .format = std::move(format),
                .identity = std::move(identity)})));
@@ -105,7 +106,7 @@ CacheIdentity Engine::IdentityOf(const Context& context, const Compression& comp
           .context_tokens = static_cast<int64_t>(context.ids.size()),
           .head_tokens = context.head_tokens,
           .ratio_ppm = compression.ratio_ppm,
-          .kv_dtype = compression.int8 ? kInt8Name : impl_->identity.dtype,
+          .kv_dtype = compression.int8 ? kInt8Name : DtypeName(impl_->transformer.dtype()),
           .writer = std::string(writer),
           .scorer = std::string(IsScored(compression) ? scorer : kNoMaker),
           .profile = ProfileIdentity(compression)};

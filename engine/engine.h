@@ -24,7 +24,7 @@ class Transformer;
 struct EngineOptions {
   std::filesystem::path model_dir;  ///< a Hugging Face folder, see engine/model/model_config.h
   std::string device = "cpu";       ///< "cpu" or "cuda:N"
-  /// "auto", "float32" or "bfloat16". "auto" is bf16 on a GPU and on CPUs with native bf16.
+  /// "auto", "float32", "bfloat16" or "int8" (weights only), see `ResolveDtype`.
   std::string dtype = "auto";
   int threads = 0;  ///< intra-operator threads; 0: all cores
   /// Built-in name ("chatml", "llama3", "plain"), path of a JSON file, or empty: chosen from the
@@ -90,7 +90,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
                         int64_t reserve_tokens, const std::function<bool()>& cancelled = {}) const;
 
   /// Identity that `StartIngestion` will give the cache of this context and compression.
-  /// `adapter_hash` is the adapter's content hash; not looked at in modes that use the base's cache.
+  /// `adapter_hash` is the adapter's content hash; not looked at in modes that use the base's
+  /// cache.
   CacheIdentity IdentityOf(const Context& context, const Compression& compression,
                            Mode mode = Mode::kBase, std::string_view adapter_hash = {}) const;
 

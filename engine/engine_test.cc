@@ -110,9 +110,9 @@ TEST(EngineLoadTest, AGpuNeedsAProgramBuiltForIt) {
 #endif
 
 TEST(EngineLoadTest, AutoIsResolvedBeforeItIsUsed) {
-  const at::ScalarType resolved = ResolveDtype("auto", at::kCPU);
-  EXPECT_TRUE(resolved == at::kFloat || resolved == at::kBFloat16);
-  EXPECT_EQ(Engine::Load(TinyOptions())->identity().dtype, DtypeName(resolved));
+  const ComputeType resolved = ResolveDtype("auto", at::kCPU);
+  EXPECT_TRUE(resolved.dtype == at::kFloat || resolved.dtype == at::kBFloat16);
+  EXPECT_EQ(Engine::Load(TinyOptions())->identity().dtype, resolved.name);
 }
 
 TEST(EngineLoadTest, ATokenizerThatIsTooLargeForTheModelIsRefused) {

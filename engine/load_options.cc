@@ -88,15 +88,22 @@ at::Device ParseDevice(const std::string& name) {
   ThrowInvalidArgument("device", "must be \"cpu\" or \"cuda:N\", not \"" + name + "\"");
 }
 
-at::ScalarType ResolveDtype(const std::string& name, at::Device device) {
+ComputeType ResolveDtype(const std::string& name, at::Device device) {
   if (name == "auto") {
-    return device.is_cuda() || HasNativeBfloat16() ? at::kBFloat16 : at::kFloat;
+    const bool native = device.is_cuda() || HasNativeBfloat16();
+    return ResolveDtype(native ? "bfloat16" : "float32", device);
   }
   if (name == "float32" || name == "bfloat16") {
-    return name == "float32" ? at::kFloat : at::kBFloat16;
+    return {.name = name, .dtype = name == "float32" ? at::kFloat : at::kBFloat16};
   }
-  ThrowInvalidArgument("dtype",
-                       "must be \"auto\", \"float32\" or \"bfloat16\", not \"" + name + "\"");
+  if (name == "int8" && device.is_cuda()) {
+    ThrowUnimplemented("dtype", "\"int8\" weights are for the CPU; use \"bfloat16\" on a GPU");
+  }
+  if (name == "int8") {
+    return {.name = name, .dtype = at::kBFloat16, .int8_weights = true};
+  }
+  ThrowInvalidArgument(
+      "dtype", "must be \"auto\", \"float32\", \"bfloat16\" or \"int8\", not \"" + name + "\"");
 }
 
 std::string DtypeName(at::ScalarType dtype) {

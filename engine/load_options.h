@@ -14,9 +14,17 @@ namespace docmem::engine {
 /// there, `kFailedPrecondition` for a GPU where the program was built without CUDA.
 at::Device ParseDevice(const std::string& name);
 
-/// "float32", "bfloat16", or "auto": bf16 on a GPU and on CPUs that compute it natively. Throws
-/// `kInvalidArgument`.
-at::ScalarType ResolveDtype(const std::string& name, at::Device device);
+/// What a model computes in.
+struct ComputeType {
+  std::string name;  ///< "float32", "bfloat16" or "int8"; part of the model's identity
+  at::ScalarType dtype = at::kFloat;  ///< of activations, keys, values and adapters
+  bool int8_weights = false;
+};
+
+/// "float32", "bfloat16", "int8" (weights as int8 per output channel, all else bf16), or "auto":
+/// bf16 on a GPU and on CPUs that compute it natively, else fp32. Throws `kInvalidArgument`;
+/// `kUnimplemented` for int8 on a GPU.
+ComputeType ResolveDtype(const std::string& name, at::Device device);
 
 /// "float32" or "bfloat16".
 std::string DtypeName(at::ScalarType dtype);

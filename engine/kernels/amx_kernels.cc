@@ -41,50 +41,88 @@ void Configure(int64_t first_rows, int64_t second_rows) {
   _tile_loadconfig(&config);
 }
 
-struct Tiles {
-  const uint16_t* x;        // first of up to 32 rows
-  int64_t x_stride;         // numbers
-  const uint16_t* weights;  // a panel; the next one lies panel_numbers behind it
+// `numbers` int8 weights as bf16, which holds them exactly, in the same order.
+inline void WidenInt8(const int8_t* from, int64_t numbers, uint16_t* wide) {
+  for (int64_t i = 0; i < numbers; i += 32) {
+    const auto half = [&](int64_t at) {
+      return _mm512_cvtepi32_ps(
+          _mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i + at))));
+    };
+    const __m512bh both = _mm512_cvtne2ps_pbh(half(16), half(0));
+    std::memcpy(wide + i, &both, sizeof both);
+  }
+}
+
+// Where the weight tiles of two neighbouring panels come from, block by block of 32 inputs.
+struct Bfloat16Weights {
+  const uint16_t* first;
   int64_t panel_numbers;
-  int64_t blocks;  // of 32 inputs
+
+  const uint16_t* Tile(int64_t block, int64_t panel) {
+    return first + panel * panel_numbers + block * kTileNumbers;
+  }
 };
 
-void OneByTwo(const Tiles& t) {
+// Int8 is widened just before its use, a few blocks at a time, so that it never leaves the nearest
+// cache.
+struct Int8Weights {
+  const int8_t* first;
+  int64_t panel_numbers;
+  alignas(64) uint16_t wide[4][2][kTileNumbers];  // blocks in turn
+
+  const uint16_t* Tile(int64_t block, int64_t panel) {
+    uint16_t* tile = wide[block % 4][panel];
+    WidenInt8(first + panel * panel_numbers + block * kTileNumbers, kTileNumbers, tile);
+    return tile;
+  }
+};
+
+struct Rows {
+  const uint16_t* first;  // of up to 32
+  int64_t stride;         // numbers
+};
+
+// Sums of up to 16 rows by one panel in tile 0, by two panels in tiles 0 and 1.
+template <typename Weights>
+void OneByOne(const Rows& x, Weights* weights, int64_t blocks) {
+  _tile_zero(0);
+  for (int64_t k = 0; k < blocks; ++k) {
+    _tile_loadd(4, x.first + k * kBlock, x.stride * 2);
+    _tile_loadd(6, weights->Tile(k, 0), 64);
+    _tile_dpbf16ps(0, 4, 6);
+  }
+}
+
+template <typename Weights>
+void OneByTwo(const Rows& x, Weights* weights, int64_t blocks) {
   _tile_zero(0);
   _tile_zero(1);
-  for (int64_t k = 0; k < t.blocks; ++k) {
-    _tile_loadd(4, t.x + k * kBlock, t.x_stride * 2);
-    _tile_loadd(6, t.weights + k * kTileNumbers, 64);
-    _tile_loadd(7, t.weights + t.panel_numbers + k * kTileNumbers, 64);
+  for (int64_t k = 0; k < blocks; ++k) {
+    _tile_loadd(4, x.first + k * kBlock, x.stride * 2);
+    _tile_loadd(6, weights->Tile(k, 0), 64);
+    _tile_loadd(7, weights->Tile(k, 1), 64);
     _tile_dpbf16ps(0, 4, 6);
     _tile_dpbf16ps(1, 4, 7);
   }
 }
 
-void TwoByTwo(const Tiles& t) {
+// The same of 17 to 32 rows: the second 16 in tiles 2 and 3.
+template <typename Weights>
+void TwoByTwo(const Rows& x, Weights* weights, int64_t blocks) {
   _tile_zero(0);
   _tile_zero(1);
   _tile_zero(2);
   _tile_zero(3);
-  const uint16_t* second = t.x + kTileRows * t.x_stride;
-  for (int64_t k = 0; k < t.blocks; ++k) {
-    _tile_loadd(4, t.x + k * kBlock, t.x_stride * 2);
-    _tile_loadd(6, t.weights + k * kTileNumbers, 64);
-    _tile_loadd(7, t.weights + t.panel_numbers + k * kTileNumbers, 64);
-    _tile_loadd(5, second + k * kBlock, t.x_stride * 2);
+  const uint16_t* second = x.first + kTileRows * x.stride;
+  for (int64_t k = 0; k < blocks; ++k) {
+    _tile_loadd(4, x.first + k * kBlock, x.stride * 2);
+    _tile_loadd(6, weights->Tile(k, 0), 64);
+    _tile_loadd(7, weights->Tile(k, 1), 64);
+    _tile_loadd(5, second + k * kBlock, x.stride * 2);
     _tile_dpbf16ps(0, 4, 6);
     _tile_dpbf16ps(1, 4, 7);
     _tile_dpbf16ps(2, 5, 6);
     _tile_dpbf16ps(3, 5, 7);
-  }
-}
-
-void OneByOne(const Tiles& t) {
-  _tile_zero(0);
-  for (int64_t k = 0; k < t.blocks; ++k) {
-    _tile_loadd(4, t.x + k * kBlock, t.x_stride * 2);
-    _tile_loadd(6, t.weights + k * kTileNumbers, 64);
-    _tile_dpbf16ps(0, 4, 6);
   }
 }
 
@@ -126,35 +164,21 @@ class Finish {
   const LinearArgs& args_;
 };
 
-// int8 weights of a panel as bf16, which holds them exactly, in the same order.
-void WidenPanel(const std::byte* panel, int64_t numbers, uint16_t* wide) {
-  const auto* from = reinterpret_cast<const int8_t*>(panel);
-  for (int64_t i = 0; i < numbers; i += 32) {
-    const auto quarter = [&](int64_t at) {
-      return _mm512_cvtepi32_ps(
-          _mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i + at))));
-    };
-    const __m512bh both = _mm512_cvtne2ps_pbh(quarter(16), quarter(0));
-    std::memcpy(wide + i, &both, sizeof both);
-  }
-}
-
 class LinearRun {
  public:
-  LinearRun(const LinearArgs& args, const uint16_t* x, int64_t x_stride, uint16_t* wide)
-      : args_(args), finish_(args), x_(x), x_stride_(x_stride), wide_(wide) {
-    const PackedMatrix& w = *args.weights;
-    panel_numbers_ = w.padded_inputs() * kLanes;
-    blocks_ = w.padded_inputs() / kBlock;
+  // `wide`: room for two panels of bf16, only for int8 weights and more than 32 rows.
+  LinearRun(const LinearArgs& args, const Rows& x, uint16_t* wide)
+      : args_(args), finish_(args), x_(x), wide_(wide) {
+    panel_numbers_ = args.weights->padded_inputs() * kLanes;
+    blocks_ = args.weights->padded_inputs() / kBlock;
   }
 
   void Run() const {
     const int64_t rows = args_.x.rows;
     const int64_t whole = rows / (2 * kTileRows) * (2 * kTileRows);
-    const int64_t end = args_.first_panel + args_.panel_count;
     if (whole > 0) {
       Configure(kTileRows, kTileRows);
-      ForPanels(end, [&](const uint16_t* weights, int64_t panel, int64_t panels) {
+      ForPanels(whole > 2 * kTileRows, [&](auto* weights, int64_t panel, int64_t panels) {
         for (int64_t row = 0; row < whole; row += 2 * kTileRows) {
           Block(weights, panel, panels, row, 2 * kTileRows);
         }
@@ -163,7 +187,7 @@ class LinearRun {
     if (whole < rows) {
       const int64_t left = rows - whole;
       Configure(std::min(left, kTileRows), left - kTileRows);
-      ForPanels(end, [&](const uint16_t* weights, int64_t panel, int64_t panels) {
+      ForPanels(false, [&](auto* weights, int64_t panel, int64_t panels) {
         Block(weights, panel, panels, whole, left);
       });
     }
@@ -171,56 +195,64 @@ class LinearRun {
   }
 
  private:
-  // Calls visit(bf16 weights, first panel, 1 or 2) for all panels.
+  // Calls visit(weights, first panel, 1 or 2) for all panels. Int8 panels that are read more than
+  // once are widened as a whole before.
   template <typename Visit>
-  void ForPanels(int64_t end, const Visit& visit) const {
+  void ForPanels(bool again, const Visit& visit) const {
     const PackedMatrix& w = *args_.weights;
+    const int64_t end = args_.first_panel + args_.panel_count;
     for (int64_t panel = args_.first_panel; panel < end; panel += 2) {
       const int64_t panels = std::min<int64_t>(2, end - panel);
-      if (w.type() == NumberType::kBfloat16) {
-        visit(reinterpret_cast<const uint16_t*>(w.Panel(panel)), panel, panels);
-      } else {
-        WidenPanel(w.Panel(panel), panels * panel_numbers_, wide_);
-        visit(wide_, panel, panels);
+      const std::byte* data = w.Panel(panel);
+      const auto* int8 = reinterpret_cast<const int8_t*>(data);
+      if (w.type() == NumberType::kInt8 && !again) {
+        Int8Weights weights;
+        weights.first = int8;
+        weights.panel_numbers = panel_numbers_;
+        visit(&weights, panel, panels);
+        continue;
       }
+      if (w.type() == NumberType::kInt8) WidenInt8(int8, panels * panel_numbers_, wide_);
+      const bool widened = w.type() == NumberType::kInt8;
+      Bfloat16Weights weights = {widened ? wide_ : reinterpret_cast<const uint16_t*>(data),
+                                 panel_numbers_};
+      visit(&weights, panel, panels);
     }
   }
 
-  void Block(const uint16_t* weights, int64_t panel, int64_t panels, int64_t row,
-             int64_t rows) const {
-    alignas(64) float sums[4][kTileRows * kLanes];
+  template <typename Weights>
+  void Block(Weights* weights, int64_t panel, int64_t panels, int64_t row, int64_t rows) const {
     const int64_t first = std::min(rows, kTileRows), second = rows - first;
-    const Tiles tiles = {x_ + row * x_stride_, x_stride_, weights, panel_numbers_, blocks_};
-    if (panels == 2 && second > 0) {
-      TwoByTwo(tiles);
-      _tile_stored(1, sums[1], 64);
+    const Rows x = {x_.first + row * x_.stride, x_.stride};
+    if (panels == 1) return SinglePanel(weights, panel, row, first, second);
+    alignas(64) float sums[4][kTileRows * kLanes];
+    if (second > 0) {
+      TwoByTwo(x, weights, blocks_);
       _tile_stored(2, sums[2], 64);
       _tile_stored(3, sums[3], 64);
-    } else if (panels == 2) {
-      OneByTwo(tiles);
-      _tile_stored(1, sums[1], 64);
     } else {
-      return Narrow(tiles, panel, row, first, second);
+      OneByTwo(x, weights, blocks_);
     }
     _tile_stored(0, sums[0], 64);
+    _tile_stored(1, sums[1], 64);
     for (int64_t p = 0; p < 2; ++p) {
       finish_.Tile(sums[p], row, first, panel + p);
       if (second > 0) finish_.Tile(sums[2 + p], row + kTileRows, second, panel + p);
     }
   }
 
-  // A last single panel: by 16 rows. Tile 0 has as many as the first ones, so the second ones need
-  // a configuration of their own when they are fewer.
-  void Narrow(const Tiles& tiles, int64_t panel, int64_t row, int64_t first, int64_t second) const {
+  // By 16 rows. Tile 0 has as many as the first ones, so the second ones need a configuration of
+  // their own when they are fewer.
+  template <typename Weights>
+  void SinglePanel(Weights* weights, int64_t panel, int64_t row, int64_t first,
+                   int64_t second) const {
     alignas(64) float sums[kTileRows * kLanes];
-    OneByOne(tiles);
+    OneByOne({x_.first + row * x_.stride, x_.stride}, weights, blocks_);
     _tile_stored(0, sums, 64);
     finish_.Tile(sums, row, first, panel);
     if (second <= 0) return;
-    Tiles next = tiles;
-    next.x += kTileRows * tiles.x_stride;
     if (second < kTileRows) Configure(second, 1);
-    OneByOne(next);
+    OneByOne({x_.first + (row + kTileRows) * x_.stride, x_.stride}, weights, blocks_);
     _tile_stored(0, sums, 64);
     finish_.Tile(sums, row + kTileRows, second, panel);
     if (second < kTileRows) Configure(first, second);
@@ -228,8 +260,7 @@ class LinearRun {
 
   const LinearArgs& args_;
   Finish finish_;
-  const uint16_t* x_;
-  int64_t x_stride_;
+  Rows x_;
   uint16_t* wide_;
   int64_t panel_numbers_ = 0;
   int64_t blocks_ = 0;
@@ -241,25 +272,21 @@ void AmxLinear(const LinearArgs& args) {
     return vector_tables::kAvx512.linear(args);
   }
   const bool ragged = w.inputs() != w.padded_inputs();
-  const bool widened = w.type() == NumberType::kInt8;
-  const int64_t panel_numbers = w.padded_inputs() * kLanes;
+  const bool widened = w.type() == NumberType::kInt8 && args.x.rows > 2 * kTileRows;
   const auto copied = static_cast<size_t>(ragged ? args.x.rows * w.padded_inputs() : 0);
-  const auto wide_numbers = static_cast<size_t>(widened ? 2 * panel_numbers : 0);
-  const Scratch scratch((copied + wide_numbers + kBlock) * sizeof(uint16_t));
-  auto* wide = reinterpret_cast<uint16_t*>(scratch.floats());
-  const auto* x = static_cast<const uint16_t*>(args.x.data);
-  int64_t stride = args.x.stride;
+  const auto wide = static_cast<size_t>(widened ? 2 * w.padded_inputs() * kLanes : 0);
+  const Scratch scratch((copied + wide) * sizeof(uint16_t));
+  auto* memory = reinterpret_cast<uint16_t*>(scratch.floats());
+  Rows x = {static_cast<const uint16_t*>(args.x.data), args.x.stride};
   if (ragged) {
-    uint16_t* copy = wide + wide_numbers;
-    std::memset(copy, 0, copied * sizeof(uint16_t));
+    std::memset(memory + wide, 0, copied * sizeof(uint16_t));
     for (int64_t row = 0; row < args.x.rows; ++row) {
-      std::memcpy(copy + row * w.padded_inputs(), x + row * stride,
-                  static_cast<size_t>(w.inputs()) * sizeof(uint16_t));
+      std::memcpy(memory + wide + static_cast<size_t>(row * w.padded_inputs()),
+                  x.first + row * x.stride, static_cast<size_t>(w.inputs()) * sizeof(uint16_t));
     }
-    x = copy;
-    stride = w.padded_inputs();
+    x = {memory + wide, w.padded_inputs()};
   }
-  LinearRun(args, x, stride, wide).Run();
+  LinearRun(args, x, memory).Run();
 }
 
 }  // namespace

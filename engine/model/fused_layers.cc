@@ -7,6 +7,7 @@
 
 #include "engine/kernels/parallel.h"
 #include "engine/model/tensor_matrix.h"
+#include "engine/model/transformer.h"
 
 namespace docmem::engine {
 namespace {
@@ -23,20 +24,20 @@ constexpr std::array kO = {Module::kO};
 constexpr std::array kGateUp = {Module::kGate, Module::kUp};
 constexpr std::array kDown = {Module::kDown};
 
-PackedMatrix Pack(const LayerWeights& weights, Modules modules,
+PackedMatrix Pack(const LayerWeights& weights, Modules modules, NumberType type,
                   const std::shared_ptr<HugeBuffer>& buffer) {
   std::vector<Matrix> matrices;
   for (const Module module : modules) {
     matrices.push_back(MatrixOf(weights.matrix[static_cast<size_t>(module)]));
   }
-  return {matrices, matrices.front().type, buffer};
+  return {matrices, type, buffer};
 }
 
 // What all packed matrices take together: padded panels aside, what the matrices have.
-size_t BufferBytes(const Weights& weights) {
+size_t BufferBytes(const Weights& weights, NumberType type) {
   constexpr size_t kPerMatrix = 64;
-  const auto bytes = [](const at::Tensor& m) {
-    return PackedMatrix::BufferBytes(m.size(0), m.size(1), NumberTypeOf(m)) + kPerMatrix;
+  const auto bytes = [type](const at::Tensor& m) {
+    return PackedMatrix::BufferBytes(m.size(0), m.size(1), type) + kPerMatrix;
   };
   size_t total = bytes(weights.head);
   for (const LayerWeights& layer : weights.layers) {
@@ -150,17 +151,19 @@ struct Norm {
 }  // namespace
 
 FusedLayers::FusedLayers(const ModelConfig& config, const Weights& weights,
-                         const KernelTable& kernels)
-    : config_(config), kernels_(kernels), final_norm_(Widened(weights.final_norm)) {
+                         const KernelOptions& options)
+    : config_(config), kernels_(KernelsOf(options.path)), final_norm_(Widened(weights.final_norm)) {
   const auto optional = [](const at::Tensor& norm) {
     return norm.defined() ? Widened(norm) : std::vector<float>();
   };
-  const auto buffer = std::make_shared<HugeBuffer>(BufferBytes(weights));
+  const NumberType type =
+      options.int8_weights ? NumberType::kInt8 : NumberTypeOf(weights.embedding);
+  const auto buffer = std::make_shared<HugeBuffer>(BufferBytes(weights, type));
   for (const LayerWeights& layer : weights.layers) {
-    layers_.push_back({.qkv = Pack(layer, kQkv, buffer),
-                       .o = Pack(layer, kO, buffer),
-                       .gate_up = Pack(layer, kGateUp, buffer),
-                       .down = Pack(layer, kDown, buffer),
+    layers_.push_back({.qkv = Pack(layer, kQkv, type, buffer),
+                       .o = Pack(layer, kO, type, buffer),
+                       .gate_up = Pack(layer, kGateUp, type, buffer),
+                       .down = Pack(layer, kDown, type, buffer),
                        .qkv_bias = Biases(layer, kQkv),
                        .o_bias = Biases(layer, kO),
                        .gate_up_bias = Biases(layer, kGateUp),
@@ -171,7 +174,7 @@ FusedLayers::FusedLayers(const ModelConfig& config, const Weights& weights,
                        .k_norm = optional(layer.k_norm)});
   }
   const Matrix head = MatrixOf(weights.head);
-  head_ = PackedMatrix({&head, 1}, head.type, buffer);
+  head_ = PackedMatrix({&head, 1}, type, buffer);
 }
 
 uint64_t FusedLayers::bytes() const {

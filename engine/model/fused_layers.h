@@ -13,6 +13,8 @@
 
 namespace docmem::engine {
 
+struct KernelOptions;
+
 /// The transformer's layers on the CPU kernels: packed weights, with norms, projections, adapters,
 /// activation and residuals of a half layer in one run of all threads. Same results as the plain
 /// operators of `Transformer` but for the order of sums, and batch-invariant, which those aren't.
@@ -20,7 +22,7 @@ namespace docmem::engine {
 class FusedLayers {
  public:
   /// Packs all matrices of `weights` (CPU tensors, fp32 or bf16).
-  FusedLayers(const ModelConfig& config, const Weights& weights, const KernelTable& kernels);
+  FusedLayers(const ModelConfig& config, const Weights& weights, const KernelOptions& options);
 
   const KernelTable& kernels() const { return kernels_; }
   uint64_t bytes() const;

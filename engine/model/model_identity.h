@@ -14,7 +14,8 @@ struct ModelIdentity {
   std::string config_digest;
   /// SHA-256 of `tokenizer.json`.
   std::string tokenizer_digest;
-  /// Resolved compute dtype: "float32" or "bfloat16"; never "auto".
+  /// What the model computes in: "float32", "bfloat16" or "int8" (bf16 with int8 weights); never
+  /// "auto".
   std::string dtype;
 
   bool operator==(const ModelIdentity&) const = default;

@@ -35,12 +35,12 @@ Qkv Split(const at::Tensor& qkv, const ModelConfig& config) {
 
 }  // namespace
 
-Transformer::Transformer(ModelConfig config, Weights weights, CpuPath path)
+Transformer::Transformer(ModelConfig config, Weights weights, const KernelOptions& options)
     : config_(std::make_unique<const ModelConfig>(std::move(config))),
       weights_(std::move(weights)),
       rope_(config_->rope, config_->head_dim, weights_.embedding.device()) {
   if (device().is_cpu()) {
-    fused_ = std::make_unique<const FusedLayers>(*config_, weights_, KernelsOf(path));
+    fused_ = std::make_unique<const FusedLayers>(*config_, weights_, options);
   }
 }
 Transformer::~Transformer() = default;

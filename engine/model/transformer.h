@@ -15,6 +15,13 @@ namespace docmem::engine {
 
 class FusedLayers;
 
+/// How the CPU kernels compute.
+struct KernelOptions {
+  CpuPath path = UsableCpuPaths().back();  ///< one of `UsableCpuPaths()`
+  /// Matrices as int8, one scale per output. The plain operators keep the exact ones.
+  bool int8_weights = false;
+};
+
 /// Cosine and sine of the positions of T rows.
 using Rotation = RopeTable::Rotation;
 
@@ -41,8 +48,7 @@ struct Qkv {
 /// influence each other.
 class Transformer {
  public:
-  /// `path`: instruction path of the CPU kernels, one of `UsableCpuPaths()`.
-  Transformer(ModelConfig config, Weights weights, CpuPath path = UsableCpuPaths().back());
+  Transformer(ModelConfig config, Weights weights, const KernelOptions& options = {});
   ~Transformer();
   Transformer(Transformer&&) noexcept;
 

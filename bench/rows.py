@@ -1,0 +1,87 @@
+"""What `./dev bench` measures: one row compares the engine with a peer, or with a bound."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Side:
+    """A measurement: a worker's name and the request it gets, and how its answer is read."""
+
+    worker: str
+    request: dict
+    rate: bool = False  # tokens per second instead of seconds
+    field: str = "seconds"
+
+    def value(self, answer):
+        if self.rate:
+            return answer.get("tokens", self.request.get("tokens")) / answer[self.field]
+        return answer[self.field]
+
+
+@dataclass(frozen=True)
+class Row:
+    """`ratio` > 1 is good for the engine: ours ÷ peer of rates, peer ÷ ours of times."""
+
+    name: str
+    what: str
+    ours: Side
+    peer: Side
+    target: float | None = None
+
+    @property
+    def unit(self):
+        return "tokens/s" if self.ours.rate else "ms"
+
+
+def ingest(tokens):
+    return Row(f"ingest_{tokens}", f"ingest {tokens} tokens at ratio 0.9; kvpress CompactorPress",
+               Side("engine", {"measure": "ingest", "tokens": tokens, "ratio_ppm": 900_000}, True),
+               Side("transformers", {"measure": "ingest", "tokens": tokens, "ratio_ppm": 900_000}, True),
+               1.3)
+
+
+def prefill(tokens):
+    return Row(f"prefill_{tokens}", f"prefill {tokens} tokens, all kept; transformers",
+               Side("engine", {"measure": "ingest", "tokens": tokens, "ratio_ppm": 0}, True),
+               Side("transformers", {"measure": "ingest", "tokens": tokens, "ratio_ppm": 0}, True))
+
+
+def decode(streams, rank=0):
+    return {"measure": "decode", "streams": streams, "tokens": 128, "rank": rank}
+
+
+def batch(streams):
+    return Row(f"decode_batch_{streams}", f"{streams} streams; transformers",
+               Side("engine", decode(streams), True), Side("transformers", decode(streams), True))
+
+
+HOT = {"measure": "first_token", "tokens": 2000, "cold": False}
+COLD = {"measure": "first_token", "tokens": 2000, "cold": True}
+AGAIN = {"measure": "first_token", "tokens": 2000}
+
+ROWS = [
+    ingest(400), ingest(2000), ingest(7800),
+    prefill(400), prefill(2000), prefill(7800),
+    Row("decode_vs_llamacpp", "one stream; llama.cpp, same bytes per weight",
+        Side("engine", decode(1), True), Side("llama", decode(1), True), 1.0),
+    Row("decode_vs_transformers", "one stream; transformers",
+        Side("engine", decode(1), True), Side("transformers", decode(1), True), 3.0),
+    Row("decode_vs_sweep", "one stream; our kernel over all weights and nothing else",
+        Side("engine", decode(1), True), Side("engine", {"measure": "sweep"}, True), 0.9),
+    Row("decode_int8_vs_llamacpp_q8", "one stream, int8 weights; llama.cpp q8_0",
+        Side("engine_int8", decode(1), True), Side("llama_q8", decode(1), True), 1.3),
+    Row("adapter_1_vs_peft", "one stream with an adapter of rank 16; peft",
+        Side("engine", decode(1, 16), True), Side("transformers", decode(1, 16), True)),
+    batch(2), batch(8), batch(32),
+    Row("hot_ttft_vs_transformers", "first token, 2,000 tokens at 0.9 in memory; prefilled again",
+        Side("engine", HOT), Side("transformers", AGAIN), 10.0),
+    Row("hot_ttft_vs_llamacpp_slot", "first token, the same; llama.cpp, slot restored from RAM",
+        Side("engine", HOT), Side("llama", AGAIN), 1 / 1.1),
+    Row("cold_ttft_vs_llamacpp_slot", "first token, cache read from its file; the same slot",
+        Side("engine", COLD), Side("llama", AGAIN)),
+    Row("load_vs_read", "a cache file of 47 MB with all checks; a plain read",
+        Side("engine", {"measure": "load", "tokens": 2000}),
+        Side("engine", {"measure": "load", "tokens": 2000}, field="plain_seconds"), 1 / 1.5),
+]
+# Allowed ÷ actual cost of adapters; see run.py.
+COSTS = ("adapter_cost_1", "adapter_cost_8")
