@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "engine/fused_step.h"
+#include "engine/model/fused_layers.h"
 #include "engine/step_attention.h"
 
 namespace docmem::engine {
@@ -56,6 +58,13 @@ at::Tensor Forward(const Transformer& model, std::span<const BatchSlice> slices)
   const std::vector<AdapterSpan> adapters = AdapterSpans(slices);
   const Rotation rotation = model.RotationOf(input.positions);
   at::Tensor hidden = model.Embed(input.ids);
+  if (const FusedLayers* fused = model.fused()) {
+    const FusedStep step(fused->kernels(), model.config(), slices, rotation, hidden.options());
+    fused->Forward(hidden, adapters,
+                   [&step](const Worker& worker, int64_t layer, const Matrix& qkv,
+                           const Matrix& attended) { step.Attend(worker, layer, qkv, attended); });
+    return hidden;
+  }
   for (int64_t layer = 0; layer < model.config().layers; ++layer) {
     const Qkv qkv = model.Project(layer, hidden, adapters);
     const at::Tensor attended = AttendStep(model, layer, slices, qkv, rotation);

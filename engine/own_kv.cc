@@ -62,6 +62,18 @@ KvSpan OwnKv::HeadSpan(int64_t layer, int64_t head, int64_t rows) const {
       .keys = at(all.keys), .values = at(all.values), .rows = rows, .type = NumberTypeOf(all.keys)};
 }
 
+OwnKv::NextRows OwnKv::Next(int64_t layer, int64_t head, int64_t rows) {
+  LayerKv& all = layers_[static_cast<size_t>(layer)];
+  const int64_t dim = all.keys.size(2);
+  const auto behind = [&](at::Tensor& tensor) {
+    const int64_t first = head * tensor.stride(0) + length_ * dim;
+    auto* data = static_cast<std::byte*>(tensor.mutable_data_ptr());
+    return Matrix{data + static_cast<size_t>(first) * tensor.element_size(), NumberTypeOf(tensor),
+                  rows, dim, dim};
+  };
+  return {.keys = behind(all.keys), .values = behind(all.values)};
+}
+
 uint64_t OwnKv::bytes() const {
   uint64_t bytes = 0;
   for (const LayerKv& layer : layers_) {

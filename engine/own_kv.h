@@ -29,6 +29,13 @@ class OwnKv {
   /// The first `rows` rows of one KV head, for the CPU kernels; a view.
   KvSpan HeadSpan(int64_t layer, int64_t head, int64_t rows) const;
 
+  /// Where the next rows of one KV head go: [rows, D] behind the `length()` first ones.
+  struct NextRows {
+    Matrix keys;
+    Matrix values;
+  };
+  NextRows Next(int64_t layer, int64_t head, int64_t rows);
+
   /// Counts rows that have been written in every layer.
   void Advance(int64_t rows) { length_ += rows; }
 

@@ -5,7 +5,6 @@
 #include <array>
 #include <utility>
 
-#include "engine/kernels/parallel.h"
 #include "engine/model/tensor_matrix.h"
 #include "engine/model/transformer.h"
 
@@ -57,59 +56,6 @@ std::vector<float> Biases(const LayerWeights& weights, Modules modules) {
   return biases;
 }
 
-// The adapters' part in one product: what `down` holds for each, and where their outputs go.
-class LoraUpdates {
- public:
-  LoraUpdates(const ModelConfig& config, int64_t layer, Modules modules,
-              std::span<const AdapterSpan> spans, const at::Tensor& x, const at::Tensor& y) {
-    int64_t numbers = 0;
-    for (const AdapterSpan& span : spans) {
-      int64_t column = 0;
-      for (const Module module : modules) {
-        const int64_t outputs = ShapeOf(module, config).out;
-        if (span.adapter != nullptr && span.rows > 0) {
-          Add(span.adapter->At(layer, module), span, MatrixOf(x),
-              MatrixOf(y).Columns(column, outputs), &numbers);
-        }
-        column += outputs;
-      }
-    }
-    down_.resize(static_cast<size_t>(numbers));
-    for (size_t i = 0; i < updates_.size(); ++i) updates_[i].down = down_.data() + offsets_[i];
-  }
-
-  bool empty() const { return updates_.empty(); }
-  void Down(const KernelTable& kernels, const Worker& worker) const {
-    for (const LoraArgs& update : updates_) {
-      const auto [first, count] = worker.Share(update.a.rows);
-      kernels.lora_down(update, first, count);
-    }
-  }
-  void Up(const KernelTable& kernels, const Worker& worker) const {
-    for (const LoraArgs& update : updates_) {
-      const auto [first, count] = worker.Share(update.y.columns, 16);
-      kernels.lora_up(update, first, count);
-    }
-  }
-
- private:
-  void Add(const LoraPair& pair, const AdapterSpan& span, const Matrix& x, const Matrix& y,
-           int64_t* numbers) {
-    if (!pair.defined()) return;
-    updates_.push_back({.a = MatrixOf(pair.a),
-                        .b = MatrixOf(pair.b),
-                        .scale = static_cast<float>(pair.scale),
-                        .x = x.Rows(span.first_row, span.rows),
-                        .y = y.Rows(span.first_row, span.rows)});
-    offsets_.push_back(*numbers);
-    *numbers += span.rows * pair.a.size(0);
-  }
-
-  std::vector<LoraArgs> updates_;
-  std::vector<int64_t> offsets_;
-  std::vector<float> down_;
-};
-
 // y = x Wᵀ + bias + the adapters' updates; ends behind a barrier.
 struct Product {
   const KernelTable& kernels;
@@ -152,7 +98,10 @@ struct Norm {
 
 FusedLayers::FusedLayers(const ModelConfig& config, const Weights& weights,
                          const KernelOptions& options)
-    : config_(config), kernels_(KernelsOf(options.path)), final_norm_(Widened(weights.final_norm)) {
+    : config_(config),
+      kernels_(KernelsOf(options.path)),
+      eps_(static_cast<float>(config.rms_norm_eps)),
+      final_norm_(Widened(weights.final_norm)) {
   const auto optional = [](const at::Tensor& norm) {
     return norm.defined() ? Widened(norm) : std::vector<float>();
   };
@@ -185,29 +134,105 @@ uint64_t FusedLayers::bytes() const {
   return bytes;
 }
 
+FusedLayers::Buffers::Buffers(const ModelConfig& config, int64_t rows,
+                              const at::TensorOptions& options) {
+  const int64_t q_width = config.query_heads * config.head_dim;
+  const int64_t qkv_width = q_width + 2 * config.kv_heads * config.head_dim;
+  const int64_t widths[] = {
+      config.hidden_size,           config.hidden_size,      qkv_width, q_width,
+      2 * config.intermediate_size, config.intermediate_size};
+  Matrix* const targets[] = {&x, &residual, &qkv, &attended, &gate_up, &inner};
+  for (size_t i = 0; i < std::size(widths); ++i) {
+    tensors.push_back(at::empty({rows, widths[i]}, options));
+    *targets[i] = MatrixOf(tensors.back());
+  }
+}
+
+FusedLayers::Updates::Updates(const ModelConfig& config, int64_t layer,
+                              std::span<const AdapterSpan> adapters, const Buffers& buffers,
+                              const Matrix& result)
+    : qkv(config, layer, kQkv, adapters, buffers.x, buffers.qkv),
+      o(config, layer, kO, adapters, buffers.attended, buffers.residual),
+      gate_up(config, layer, kGateUp, adapters, buffers.x, buffers.gate_up),
+      down(config, layer, kDown, adapters, buffers.inner, result) {}
+
+void FusedLayers::ProjectOn(const Worker& worker, int64_t layer, const Matrix& hidden,
+                            const Buffers& buffers, const LoraUpdates& updates) const {
+  const Layer& weights = layers_[static_cast<size_t>(layer)];
+  Norm{kernels_, weights.input_norm, eps_}.Run(hidden, buffers.x, worker);
+  Worker::Barrier();
+  Product{kernels_, weights.qkv, weights.qkv_bias, buffers.x, buffers.qkv, updates}.Run(worker);
+  if (!config_.qk_norm) return;
+  const int64_t dim = config_.head_dim, q_width = config_.query_heads * dim;
+  Norm{kernels_, weights.q_norm, eps_}.RunHeads(buffers.qkv.Columns(0, q_width), dim, worker);
+  Norm{kernels_, weights.k_norm, eps_}.RunHeads(
+      buffers.qkv.Columns(q_width, config_.kv_heads * dim), dim, worker);
+  Worker::Barrier();
+}
+
+void FusedLayers::FinishOn(const Worker& worker, int64_t layer, const Matrix& hidden,
+                           const Buffers& buffers, const Updates& updates,
+                           const Matrix& result) const {
+  const Layer& weights = layers_[static_cast<size_t>(layer)];
+  const auto [first, count] = worker.Share(hidden.rows);
+  const Matrix residual = buffers.residual.Rows(first, count);
+  Product{kernels_, weights.o, weights.o_bias, buffers.attended, buffers.residual, updates.o}.Run(
+      worker);
+  kernels_.add(hidden.Rows(first, count), residual);
+  Norm{kernels_, weights.post_attention_norm, eps_}.Run(buffers.residual, buffers.x, worker);
+  Worker::Barrier();
+  Product{kernels_,  weights.gate_up, weights.gate_up_bias,
+          buffers.x, buffers.gate_up, updates.gate_up}
+      .Run(worker);
+  const int64_t width = config_.intermediate_size;
+  const auto [column, columns] = worker.Share(width, 16);
+  kernels_.silu_multiply(buffers.gate_up.Columns(column, columns),
+                         buffers.gate_up.Columns(width + column, columns),
+                         buffers.inner.Columns(column, columns));
+  Worker::Barrier();
+  Product{kernels_, weights.down, weights.down_bias, buffers.inner, result, updates.down}.Run(
+      worker);
+  kernels_.add(residual, result.Rows(first, count));
+}
+
 at::Tensor FusedLayers::Project(int64_t layer, const at::Tensor& hidden,
                                 std::span<const AdapterSpan> adapters) const {
-  const Layer& weights = layers_[static_cast<size_t>(layer)];
-  const auto eps = static_cast<float>(config_.rms_norm_eps);
-  const int64_t q_width = config_.query_heads * config_.head_dim;
-  const int64_t kv_width = config_.kv_heads * config_.head_dim;
-  const at::Tensor x = at::empty_like(hidden);
-  const at::Tensor qkv = at::empty({hidden.size(0), q_width + 2 * kv_width}, hidden.options());
-  const LoraUpdates updates(config_, layer, kQkv, adapters, x, qkv);
-  const Matrix out = MatrixOf(qkv);
-  const Norm norm = {kernels_, weights.input_norm, eps};
-  const Product product = {kernels_, weights.qkv, weights.qkv_bias, MatrixOf(x), out, updates};
-  const Norm q_norm = {kernels_, weights.q_norm, eps}, k_norm = {kernels_, weights.k_norm, eps};
+  const Buffers buffers(config_, hidden.size(0), hidden.options());
+  const LoraUpdates updates(config_, layer, kQkv, adapters, buffers.x, buffers.qkv);
+  OnAllWorkers(
+      [&](const Worker& worker) { ProjectOn(worker, layer, MatrixOf(hidden), buffers, updates); });
+  return buffers.qkv_tensor();
+}
+
+at::Tensor FusedLayers::Finish(int64_t layer, const at::Tensor& hidden, const at::Tensor& attended,
+                               std::span<const AdapterSpan> adapters) const {
+  Buffers buffers(config_, hidden.size(0), hidden.options());
+  buffers.attended = MatrixOf(attended);
+  const at::Tensor result = at::empty_like(hidden);
+  const Updates updates(config_, layer, adapters, buffers, MatrixOf(result));
   OnAllWorkers([&](const Worker& worker) {
-    norm.Run(MatrixOf(hidden), product.x, worker);
-    Worker::Barrier();
-    product.Run(worker);
-    if (config_.qk_norm) {
-      q_norm.RunHeads(out.Columns(0, q_width), config_.head_dim, worker);
-      k_norm.RunHeads(out.Columns(q_width, kv_width), config_.head_dim, worker);
+    FinishOn(worker, layer, MatrixOf(hidden), buffers, updates, MatrixOf(result));
+  });
+  return result;
+}
+
+void FusedLayers::Forward(const at::Tensor& hidden, std::span<const AdapterSpan> adapters,
+                          const AttendLayer& attend) const {
+  const Buffers buffers(config_, hidden.size(0), hidden.options());
+  const Matrix rows = MatrixOf(hidden);
+  std::vector<Updates> updates;
+  for (int64_t layer = 0; layer < config_.layers; ++layer) {
+    updates.emplace_back(config_, layer, adapters, buffers, rows);
+  }
+  OnAllWorkers([&](const Worker& worker) {
+    for (int64_t layer = 0; layer < config_.layers; ++layer) {
+      const Updates& changes = updates[static_cast<size_t>(layer)];
+      ProjectOn(worker, layer, rows, buffers, changes.qkv);
+      attend(worker, layer, buffers.qkv, buffers.attended);
+      Worker::Barrier();
+      FinishOn(worker, layer, rows, buffers, changes, rows);
     }
   });
-  return qkv;
 }
 
 at::Tensor FusedLayers::Rotate(const at::Tensor& x, const at::Tensor& cosine,
@@ -233,48 +258,11 @@ at::Tensor FusedLayers::Rotate(const at::Tensor& x, const at::Tensor& cosine,
   return y;
 }
 
-at::Tensor FusedLayers::Finish(int64_t layer, const at::Tensor& hidden, const at::Tensor& attended,
-                               std::span<const AdapterSpan> adapters) const {
-  const Layer& weights = layers_[static_cast<size_t>(layer)];
-  const int64_t rows = hidden.size(0), width = config_.intermediate_size;
-  const at::Tensor residual = at::empty_like(hidden), x = at::empty_like(hidden);
-  const at::Tensor gate_up = at::empty({rows, 2 * width}, hidden.options());
-  const at::Tensor inner = at::empty({rows, width}, hidden.options());
-  const at::Tensor result = at::empty_like(hidden);
-  const LoraUpdates o_updates(config_, layer, kO, adapters, attended, residual);
-  const LoraUpdates gate_up_updates(config_, layer, kGateUp, adapters, x, gate_up);
-  const LoraUpdates down_updates(config_, layer, kDown, adapters, inner, result);
-  const Product o = {kernels_,           weights.o,          weights.o_bias,
-                     MatrixOf(attended), MatrixOf(residual), o_updates};
-  const Product gated = {kernels_,    weights.gate_up,   weights.gate_up_bias,
-                         MatrixOf(x), MatrixOf(gate_up), gate_up_updates};
-  const Product down = {kernels_,        weights.down,     weights.down_bias,
-                        MatrixOf(inner), MatrixOf(result), down_updates};
-  const Norm norm = {kernels_, weights.post_attention_norm,
-                     static_cast<float>(config_.rms_norm_eps)};
-  OnAllWorkers([&](const Worker& worker) {
-    const auto [first, count] = worker.Share(rows);
-    o.Run(worker);
-    kernels_.add(MatrixOf(hidden).Rows(first, count), o.y.Rows(first, count));
-    norm.Run(o.y, gated.x, worker);
-    Worker::Barrier();
-    gated.Run(worker);
-    const auto [column, columns] = worker.Share(width, 16);
-    kernels_.silu_multiply(gated.y.Columns(column, columns),
-                           gated.y.Columns(width + column, columns),
-                           down.x.Columns(column, columns));
-    Worker::Barrier();
-    down.Run(worker);
-    kernels_.add(o.y.Rows(first, count), down.y.Rows(first, count));
-  });
-  return result;
-}
-
 at::Tensor FusedLayers::Logits(const at::Tensor& hidden) const {
   const at::Tensor x = at::empty_like(hidden);
   const at::Tensor logits =
       at::empty({hidden.size(0), head_.outputs()}, hidden.options().dtype(at::kFloat));
-  const Norm norm = {kernels_, final_norm_, static_cast<float>(config_.rms_norm_eps)};
+  const Norm norm = {kernels_, final_norm_, eps_};
   OnAllWorkers([&](const Worker& worker) {
     norm.Run(MatrixOf(hidden), MatrixOf(x), worker);
     Worker::Barrier();

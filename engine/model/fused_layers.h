@@ -3,11 +3,14 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
 #include "engine/kernels/kernels.h"
+#include "engine/kernels/parallel.h"
 #include "engine/model/lora.h"
+#include "engine/model/lora_updates.h"
 #include "engine/model/model_config.h"
 #include "engine/model/weights.h"
 
@@ -38,6 +41,15 @@ class FusedLayers {
   /// hidden [T, hidden] → logits [T, V] fp32.
   at::Tensor Logits(const at::Tensor& hidden) const;
 
+  /// One layer's attention, called by every worker at once: qkv [T, (H + 2·G)·D] before RoPE,
+  /// attended [T, H·D] to be written. May use barriers.
+  using AttendLayer = std::function<void(const Worker& worker, int64_t layer, const Matrix& qkv,
+                                         const Matrix& attended)>;
+  /// All layers in one run of the threads, for decoding, where a layer's work is small: hidden
+  /// [T, hidden] is overwritten. The same bits as layer by layer.
+  void Forward(const at::Tensor& hidden, std::span<const AdapterSpan> adapters,
+               const AttendLayer& attend) const;
+
  private:
   struct Layer {
     PackedMatrix qkv, o, gate_up, down;
@@ -45,8 +57,31 @@ class FusedLayers {
     std::vector<float> input_norm, post_attention_norm, q_norm, k_norm;
   };
 
+  // What T rows of a layer need between its steps.
+  struct Buffers {
+    Buffers(const ModelConfig& config, int64_t rows, const at::TensorOptions& options);
+    const at::Tensor& qkv_tensor() const { return tensors[2]; }
+
+    std::vector<at::Tensor> tensors;
+    Matrix x, residual, qkv, attended, gate_up, inner;
+  };
+
+  // The adapters' parts in a layer's products.
+  struct Updates {
+    Updates(const ModelConfig& config, int64_t layer, std::span<const AdapterSpan> adapters,
+            const Buffers& buffers, const Matrix& result);
+    LoraUpdates qkv, o, gate_up, down;
+  };
+
+  void ProjectOn(const Worker& worker, int64_t layer, const Matrix& hidden, const Buffers& buffers,
+                 const LoraUpdates& updates) const;
+  // `result` may be `hidden`.
+  void FinishOn(const Worker& worker, int64_t layer, const Matrix& hidden, const Buffers& buffers,
+                const Updates& updates, const Matrix& result) const;
+
   const ModelConfig& config_;
   const KernelTable& kernels_;
+  float eps_;
   std::vector<Layer> layers_;
   PackedMatrix head_;
   std::vector<float> final_norm_;
