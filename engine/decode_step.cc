@@ -96,16 +96,16 @@ AttentionPart AttendShared(int64_t layer, const Cache& cache, const at::Tensor& 
     return AttendAll(q, kv.keys, kv.values);
   }
   const int64_t repeat = q.size(1) / cache.kv_heads();
-  AttentionPart part = {.out = at::zeros_like(q),
-                        .lse = at::full({q.size(0), q.size(1)}, -kInfinity,
-                                        q.options().dtype(at::kFloat))};
+  AttentionPart part = {
+      .out = at::zeros_like(q),
+      .lse = at::full({q.size(0), q.size(1)}, -kInfinity, q.options().dtype(at::kFloat))};
   for (int64_t head = 0; head < cache.kv_heads(); ++head) {
     const HeadKv kv = cache.Head(layer, head);
     if (kv.keys.size(0) == 0) {
       continue;
     }
-    const AttentionPart own = AttendAll(q.narrow(1, head * repeat, repeat), kv.keys.unsqueeze(0),
-                                        kv.values.unsqueeze(0));
+    const AttentionPart own =
+        AttendAll(q.narrow(1, head * repeat, repeat), kv.keys.unsqueeze(0), kv.values.unsqueeze(0));
     part.out.narrow(1, head * repeat, repeat).copy_(own.out);
     part.lse.narrow(1, head * repeat, repeat).copy_(own.lse);
   }

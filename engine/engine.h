@@ -90,7 +90,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
                         int64_t reserve_tokens, const std::function<bool()>& cancelled = {}) const;
 
   /// Identity that `StartIngestion` will give the cache of this context and compression.
-  /// `adapter_hash` is the adapter's content hash; not looked at in modes that use the base's cache.
+  /// `adapter_hash` is the adapter's content hash; not looked at in modes that use the base's
+  /// cache.
   CacheIdentity IdentityOf(const Context& context, const Compression& compression,
                            Mode mode = Mode::kBase, std::string_view adapter_hash = {}) const;
 

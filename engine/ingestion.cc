@@ -38,8 +38,7 @@ class PrefillIngestion : public Ingestion {
 
   double progress() const override {
     const auto total = static_cast<double>(prefill_->units_total());
-    const double share =
-        total == 0.0 ? 1.0 : static_cast<double>(prefill_->units_done()) / total;
+    const double share = total == 0.0 ? 1.0 : static_cast<double>(prefill_->units_done()) / total;
     return (pass_ - 1 + share) / passes_;
   }
 

@@ -132,11 +132,12 @@ TEST(SessionGoldenTest, ScoresEqualTransformersPeftAndKvpressInAllModesAndScopes
     for (const ScoreCase& score : ScoreCases(golden)) {
       const IngestionOptions makers = {.mode = score.mode, .adapter = adapter};
       const auto cache = ScoreCache(*engine, context, score, makers, golden);
-      const Answer answer = RunAlone(engine, {.cache = cache,
-                                              .adapter = UsesAdapter(score.mode) ? adapter : nullptr,
-                                              .scope = score.scope,
-                                              .prompt_ids = Ids(golden.at("prompt")),
-                                              .answer_ids = Ids(golden.at("answer"))});
+      const Answer answer =
+          RunAlone(engine, {.cache = cache,
+                            .adapter = UsesAdapter(score.mode) ? adapter : nullptr,
+                            .scope = score.scope,
+                            .prompt_ids = Ids(golden.at("prompt")),
+                            .answer_ids = Ids(golden.at("answer"))});
       EXPECT_EQ(answer.finish, FinishReason::kScored);
       const double gap = testing::MaxDifference(at::tensor(answer.logprobs), golden.at(score.key));
       EXPECT_LT(gap, 1e-4) << item.at("file") << " " << score.key;
@@ -173,8 +174,8 @@ TEST(SessionGoldenTest, EveryModeKeepsThePositionsThatKvpressKeptForItsScorer) {
                                   .writer = own ? &adapter->weights() : nullptr,
                                   .sketch = testing::GoldenSketch(sketch)});
       for (size_t i = 0; i < results.size(); ++i) {
-        const at::Tensor kept = golden.at("kept." + std::string(ModeName(mode)) +
-                                          (i == 0 ? ".500000" : ".900000"));
+        const at::Tensor kept =
+            golden.at("kept." + std::string(ModeName(mode)) + (i == 0 ? ".500000" : ".900000"));
         EXPECT_TRUE(at::equal(results[i].positions, kept.flatten())) << item.at("file") << own << i;
       }
     }

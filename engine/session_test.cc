@@ -294,8 +294,10 @@ TEST_F(SessionTest, TheLimitOfPositionsIsToldWithBothNumbers) {
 
 TEST_F(SessionTest, ARaggedCacheAnswersInAnyBatch) {
   const Context context = engine_->EncodeContext(
-      "", "Nine bridges cross the river; the oldest is of wood and closed to carts. " +
-              std::string(400, 'x'), 64);
+      "",
+      "Nine bridges cross the river; the oldest is of wood and closed to carts. " +
+          std::string(400, 'x'),
+      64);
   const auto ragged =
       Ingest(*engine_, context, {.ratio_ppm = 300'000, .profile = Profile::kCompactorVllm});
   ASSERT_TRUE(ragged->Ragged(0) || ragged->Ragged(1));
@@ -329,10 +331,11 @@ TEST_F(SessionTest, AHeadWithoutRowsSeesTheQuestionAlone) {
 }
 
 TEST_F(SessionTest, ACacheThatAnAdapterWroteAnswersOnlyWithIt) {
-  const Context context = engine_->EncodeContext("", "The ferry leaves at ten past every hour.", 64);
+  const Context context =
+      engine_->EncodeContext("", "The ferry leaves at ten past every hour.", 64);
   for (const Mode mode : {Mode::kAdapterPrefill, Mode::kBaseScoreAdapterPrefill}) {
-    const auto cache = Ingest(*engine_, context, {.ratio_ppm = 500'000},
-                              {.mode = mode, .adapter = adapter_a_});
+    const auto cache =
+        Ingest(*engine_, context, {.ratio_ppm = 500'000}, {.mode = mode, .adapter = adapter_a_});
     Session session(engine_);
     EXPECT_NO_THROW(session.Add(Ask(cache, "When?", adapter_a_)));
     for (const auto& adapter : {std::shared_ptr<const Adapter>(), adapter_b_}) {

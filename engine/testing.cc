@@ -46,16 +46,17 @@ std::shared_ptr<const Cache> CacheOfKept(const Engine& engine, const Context& co
                                          const IngestionOptions& options) {
   const auto whole = Ingest(engine, context, {.ratio_ppm = 0}, options);
   const auto all = static_cast<int64_t>(context.ids.size());
-  const at::Tensor first_rows =
-      (at::arange(kept.offsets.numel() - 1, at::kLong) * all).repeat_interleave(kept.offsets.diff());
+  const at::Tensor first_rows = (at::arange(kept.offsets.numel() - 1, at::kLong) * all)
+                                    .repeat_interleave(kept.offsets.diff());
   const at::Tensor rows = kept.positions.to(at::kLong) + first_rows;
   CacheIdentity identity = whole->identity();
   identity.ratio_ppm = 1;
-  return std::make_shared<const Cache>(identity, whole->layers(), whole->kv_heads(),
-                                       KeptRows{.keys = whole->rows().keys.index_select(0, rows),
-                                                .values = whole->rows().values.index_select(0, rows),
-                                                .positions = kept.positions,
-                                                .offsets = kept.offsets});
+  return std::make_shared<const Cache>(
+      identity, whole->layers(), whole->kv_heads(),
+      KeptRows{.keys = whole->rows().keys.index_select(0, rows),
+               .values = whole->rows().values.index_select(0, rows),
+               .positions = kept.positions,
+               .offsets = kept.offsets});
 }
 
 KeptPositions Uniform(const at::Tensor& kept) {

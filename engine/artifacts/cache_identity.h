@@ -23,10 +23,10 @@ struct CacheIdentity {
   int64_t context_tokens = 0;  ///< S
   int64_t head_tokens = 0;
   uint32_t ratio_ppm = 0;
-  std::string kv_dtype;          ///< "float32", "bfloat16" (later "int8")
+  std::string kv_dtype;            ///< "float32", "bfloat16" (later "int8")
   std::string writer{kBaseMaker};  ///< "base" or the content hash of the adapter that wrote the KV
   std::string scorer{kNoMaker};    ///< "base", an adapter's hash, or "none" at ρ = 0 and 1
-  std::string profile = "none";  ///< profile with constants and seed in one canonical string
+  std::string profile = "none";    ///< profile with constants and seed in one canonical string
   uint32_t format_version = kCacheFormatVersion;
 
   bool operator==(const CacheIdentity&) const = default;

@@ -38,8 +38,8 @@ struct PrefillOptions {
   std::vector<KeptPositions> chosen;
   /// Only the positions are wanted: the results have no keys and values.
   bool positions_only = false;
-  int64_t chunk_rows = 512;               ///< rows of one unit of work
-  SketchSource sketch;                    ///< null: the numbers of the compressions' seeds
+  int64_t chunk_rows = 512;  ///< rows of one unit of work
+  SketchSource sketch;       ///< null: the numbers of the compressions' seeds
 };
 
 /// Layer-by-layer prefill of a whole context with eviction: after a layer is scored only its kept

@@ -73,8 +73,9 @@ CompactorVllmScorer::CompactorVllmScorer(const ModelConfig& model, const Protect
       keys_(kVllmLeverageChunk, options.context_tokens),
       queries_(kVllmAttentionChunk, options.context_tokens) {
   const SketchSource source = options.sketch ? options.sketch : PhiloxSketch(options.seed);
-  sketch_ = source(0, {.kv_heads = 1, .head_dim = model.head_dim, .columns = kVllmSketchColumns})[0]
-                .to(options.device);
+  sketch_ =
+      source(0, {.kv_heads = 1, .head_dim = model.head_dim, .columns = kVllmSketchColumns})[0].to(
+          options.device);
 }
 
 void CompactorVllmScorer::Add(const ScorerRows& rows) {

@@ -10,8 +10,8 @@
 namespace docmem::engine {
 
 /// Uniform scores in [0, 1) of `count` tokens from position `first` on, [G, count] fp32: the upper
-/// 24 bits of the first word of Philox4x32-10 with the seed as key and (position, 0, KV head, layer)
-/// as counter, so that all are exact in fp32.
+/// 24 bits of the first word of Philox4x32-10 with the seed as key and (position, 0, KV head,
+/// layer) as counter, so that all are exact in fp32.
 at::Tensor RandomScores(uint64_t seed, int64_t layer, int64_t kv_heads, int64_t first,
                         int64_t count);
 
