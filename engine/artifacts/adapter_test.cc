@@ -104,7 +104,8 @@ TEST(AdapterTest, RsLoraChangesNothingButTheScale) {
   config["use_rslora"] = true;
   files.config = config.dump();
   const PackedAdapter packed = Pack(files.Folder());
-  const LoraPair& with = Read(packed)->weights().At(1, Module::kV);
+  const auto root = Read(packed);
+  const LoraPair& with = root->weights().At(1, Module::kV);
   const LoraPair& without = plain->weights().At(1, Module::kV);
   EXPECT_TRUE(with.a.equal(without.a) && with.b.equal(without.b));
   EXPECT_EQ(without.scale, 8.0 / 4.0);
