@@ -101,6 +101,7 @@ std::vector<at::Tensor> CompactorVllmScorer::Finish(int64_t layer,
     ThrowInternal("layer " + std::to_string(layer), "scores of the tokens aren't finite");
   }
   std::vector<at::Tensor> scores;
+  scores.reserve(blends.size());
   for (const double blend : blends) scores.push_back(leverage * blend + attention);
   return scores;
 }
