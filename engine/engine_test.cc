@@ -3,9 +3,11 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <functional>
 #include <set>
+#include <tuple>
 
 #include "engine/artifacts/cache_file.h"
 #include "engine/compression/prefill.h"
@@ -141,6 +143,21 @@ TEST_F(EngineTest, AContextIsTheHeadAndTheDocumentEncodedApart) {
   EXPECT_EQ(
       engine_->EncodeContext("", kDocument, 0).ids,
       engine_->EncodeContext(engine_->prompt_format().default_system_text(), kDocument, 0).ids);
+}
+
+TEST(EnginePromptTest, AWholePromptHasOneBosForLlama3AndNoneForQwenWhateverUsersWrite) {
+  for (const auto& [model, spelling, expected] :
+       {std::tuple("tiny-llama-rope3", "<|begin_of_text|>", 1),
+        {"tiny-qwen3", "<|endoftext|>", 0}}) {
+    const auto engine = TinyEngine(model);
+    const std::string text = spelling + kDocument + spelling;
+    const std::vector<Turn> history = {{.question = text, .answer = text}};
+    std::vector<int32_t> prompt = engine->EncodeContext(text, text, 0).ids;
+    const std::vector<int32_t> question = engine->prompt_format().QuestionIds(history, text, text);
+    prompt.insert(prompt.end(), question.begin(), question.end());
+    const int32_t bos = engine->tokenizer().TokenId(spelling).value();
+    EXPECT_EQ(std::ranges::count(prompt, bos), expected) << model;
+  }
 }
 
 TEST_F(EngineTest, DocumentsThatCantBeReadAreRefused) {

@@ -85,6 +85,54 @@ TEST(AdapterTest, PackingKeepsTheTensorsAndTheScale) {
   EXPECT_EQ(adapter->bytes(), 2U * 2 * (4 * 16 + 16 * 4) * 4 - 2U * 8 * 4 * 4);
 }
 
+TEST(AdapterTest, AlphaOfTwiceTheRankActsFourTimesAsMuchAsAlphaOfHalfOfIt) {
+  const auto scale_of = [](int alpha) {
+    PeftFiles files = QueryValue(4);
+    Json config = ParseJson(files.config, "adapter_config.json");
+    config["lora_alpha"] = alpha;
+    files.config = config.dump();
+    return Read(Pack(files.Folder()))->weights().At(0, Module::kQ).scale;
+  };
+  EXPECT_EQ(scale_of(8), 4.0 * scale_of(2));
+  EXPECT_EQ(scale_of(2), 0.5);
+}
+
+TEST(AdapterTest, RsLoraChangesNothingButTheScale) {
+  PeftFiles files = QueryValue(4);
+  const auto plain = Read(Pack(files.Folder()));
+  Json config = ParseJson(files.config, "adapter_config.json");
+  config["use_rslora"] = true;
+  files.config = config.dump();
+  const PackedAdapter packed = Pack(files.Folder());
+  const auto root = Read(packed);
+  const LoraPair& with = root->weights().At(1, Module::kV);
+  const LoraPair& without = plain->weights().At(1, Module::kV);
+  EXPECT_TRUE(with.a.equal(without.a) && with.b.equal(without.b));
+  EXPECT_EQ(without.scale, 8.0 / 4.0);
+  EXPECT_EQ(with.scale, 8.0 / 2.0);
+  EXPECT_EQ(packed.description.modules.at("v_proj"), "r=4 scale=4");
+}
+
+TEST(AdapterTest, FilesWithoutPeftsPrefixGiveTheSameAdapter) {
+  const PeftFiles files = QueryValue();
+  const auto expected = Read(Pack(files.Folder()));
+  for (const std::string prefix : {"", "model.", "base_model.model.language_model.model."}) {
+    PeftFiles renamed = files;
+    renamed.tensors.clear();
+    for (const auto& [name, tensor] : files.tensors) {
+      renamed.tensors[prefix + name.substr(name.find("layers."))] = tensor;
+    }
+    const auto adapter = Read(Pack(renamed.Folder()));
+    for (int64_t layer = 0; layer < 2; ++layer) {
+      for (const Module module : {Module::kQ, Module::kV}) {
+        const LoraPair& left = adapter->weights().At(layer, module);
+        const LoraPair& right = expected->weights().At(layer, module);
+        EXPECT_TRUE(left.a.equal(right.a) && left.b.equal(right.b)) << prefix;
+      }
+    }
+  }
+}
+
 TEST(AdapterTest, TheDescriptionShowsRanksScalesAndBase) {
   const PackedAdapter packed = Pack(QueryValue().Folder());
   EXPECT_EQ(packed.description.max_rank, 4U);

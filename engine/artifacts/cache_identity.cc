@@ -133,20 +133,23 @@ std::string ProfileIdentity(const Compression& compression) {
   if (!IsScored(compression)) {
     return "none";
   }
-  const std::string name = ProfileName(compression.profile);
+  std::string text = ProfileName(compression.profile);
   const std::string blend = ";blend=" + NumberText(BlendOf(compression));
   const std::string seed = ";seed=" + std::to_string(compression.seed);
   switch (compression.profile) {
     case Profile::kCompactor:
-      return name + ";first=8;last=4;sketch=48;chunk=256;pool=3" + blend + seed;
+      text += ";first=8;last=4;sketch=48;chunk=256;pool=3" + blend + seed;
+      break;
     case Profile::kCompactorVllm:
-      return name + ";first=16;last=64;sketch=48;jitter=0.005;leverage=512;attention=128" + blend +
-             seed;
+      text += ";first=16;last=64;sketch=48;jitter=0.005;leverage=512;attention=128" + blend + seed;
+      break;
     case Profile::kRandom:
-      return name + seed;
+      text += seed;
+      break;
     default:
-      return name;
+      break;
   }
+  return text;
 }
 
 }  // namespace docmem::engine

@@ -83,8 +83,8 @@ KeptRows AllocateRows(const ModelConfig& model, int64_t kept, const at::TensorOp
 
 // Writes down the positions [n_g] that each KV head of a layer keeps.
 void KeepPositions(int64_t layer, const std::vector<at::Tensor>& kept, KeptRows* rows) {
-  int64_t* offset = rows->offsets.mutable_data_ptr<int64_t>() +
-                    layer * static_cast<int64_t>(kept.size());
+  int64_t* offset =
+      rows->offsets.mutable_data_ptr<int64_t>() + layer * static_cast<int64_t>(kept.size());
   for (const at::Tensor& positions : kept) {
     rows->positions.narrow(0, *offset, positions.size(0)).copy_(positions);
     offset[1] = *offset + positions.size(0);
@@ -272,8 +272,7 @@ void Prefill::State::EvictLayer() {
   for (size_t i = 0; i < targets_.size(); ++i) {
     Target& target = targets_[i];
     if (!target.chosen) {
-      const auto kept =
-          target.select(target.protection, scores[i], config().kv_heads, target.kept);
+      const auto kept = target.select(target.protection, scores[i], config().kv_heads, target.kept);
       KeepPositions(layer_, kept, &target.rows);
     }
     if (target.rows.keys.defined()) KeepRows(layer_, keys_, values_, &target.rows);

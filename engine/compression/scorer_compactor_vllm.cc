@@ -73,8 +73,9 @@ CompactorVllmScorer::CompactorVllmScorer(const ModelConfig& model, const Protect
       keys_(kVllmLeverageChunk, options.context_tokens),
       queries_(kVllmAttentionChunk, options.context_tokens) {
   const SketchSource source = options.sketch ? options.sketch : PhiloxSketch(options.seed);
-  sketch_ = source(0, {.kv_heads = 1, .head_dim = model.head_dim, .columns = kVllmSketchColumns})[0]
-                .to(options.device);
+  sketch_ =
+      source(0, {.kv_heads = 1, .head_dim = model.head_dim, .columns = kVllmSketchColumns})[0].to(
+          options.device);
 }
 
 void CompactorVllmScorer::Add(const ScorerRows& rows) {
@@ -100,6 +101,7 @@ std::vector<at::Tensor> CompactorVllmScorer::Finish(int64_t layer,
     ThrowInternal("layer " + std::to_string(layer), "scores of the tokens aren't finite");
   }
   std::vector<at::Tensor> scores;
+  scores.reserve(blends.size());
   for (const double blend : blends) scores.push_back(leverage * blend + attention);
   return scores;
 }

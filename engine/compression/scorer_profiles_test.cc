@@ -22,8 +22,7 @@ constexpr int64_t kContext = 60, kHead = 5, kGroups = 2, kDim = 16;
 std::unique_ptr<Scorer> Make(Profile profile, uint64_t seed = 0) {
   const ModelConfig config = {.query_heads = 4, .kv_heads = kGroups, .head_dim = kDim};
   return MakeScorer(
-      config,
-      {.profile = profile, .context_tokens = kContext, .head_tokens = kHead, .seed = seed});
+      config, {.profile = profile, .context_tokens = kContext, .head_tokens = kHead, .seed = seed});
 }
 
 void AddInPieces(Scorer* scorer, const at::Tensor& keys, int64_t rows) {
@@ -81,8 +80,8 @@ TEST(RandomScorer, AScoreIsAFunctionOfSeedLayerHeadAndPosition) {
 
 TEST(RandomScorer, ScoresTheMiddle) {
   const auto scorer = Make(Profile::kRandom, 9);
-  EXPECT_TRUE(at::equal(scorer->Finish(2, {0.0})[0],
-                        RandomScores(9, 2, kGroups, kHead, kContext - kHead)));
+  EXPECT_TRUE(
+      at::equal(scorer->Finish(2, {0.0})[0], RandomScores(9, 2, kGroups, kHead, kContext - kHead)));
 }
 
 TEST(StreamingScorer, TheLaterTheBetterInEveryHead) {

@@ -39,8 +39,8 @@ std::vector<at::Tensor> SelectPerHead(const Protection& protection, const at::Te
   const int64_t scored = n - fixed.size(0);
   if (scored > 0) {
     const at::Tensor best = scores.argsort(/*stable=*/true, /*dim=*/-1, /*descending=*/true);
-    kept = at::cat({kept.to(scores.device()), best.narrow(1, 0, scored) + protection.first_scored},
-                   1);
+    kept =
+        at::cat({kept.to(scores.device()), best.narrow(1, 0, scored) + protection.first_scored}, 1);
   }
   return std::get<0>(kept.sort(/*dim=*/-1)).unbind(0);
 }

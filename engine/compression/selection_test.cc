@@ -46,7 +46,8 @@ TEST(SelectPerHead, GivesUpProtectedTokensFromTheEndOfTheirOrder) {
   const at::Tensor none;
   EXPECT_THAT(Row(SelectPerHead(protection, none, 2, 3), 1), ElementsAre(0, 1, 2));
   EXPECT_THAT(Row(SelectPerHead(protection, none, 2, 4), 1), ElementsAre(0, 1, 2, 19));
-  EXPECT_THAT(Row(SelectPerHead(protection, none, 2, 8), 0), ElementsAre(0, 1, 2, 3, 16, 17, 18, 19));
+  EXPECT_THAT(Row(SelectPerHead(protection, none, 2, 8), 0),
+              ElementsAre(0, 1, 2, 3, 16, 17, 18, 19));
   EXPECT_THAT(Row(SelectPerHead(Protect(5, 0, 8, 4), none, 1, 0), 0), IsEmpty());
 }
 

@@ -73,7 +73,7 @@ TEST_P(TargetModel, NeedsEachParameterInItsShape) {
 
 INSTANTIATE_TEST_SUITE_P(Targets, TargetModel,
                          ::testing::Values("llama-3.1-8b-instruct", "qwen3-4b"),
-                         [](const auto& info) { return std::string(info.param).substr(0, 5); });
+                         [](const auto& target) { return std::string(target.param).substr(0, 5); });
 
 }  // namespace
 }  // namespace docmem::engine

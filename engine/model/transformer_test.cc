@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/grad_mode.h>
 
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -45,6 +47,40 @@ TEST_P(TransformerGolden, WholePromptsHaveTheLogitsOfTransformers) {
   Print(name + " positions up to 60007", far);
   EXPECT_LE(near, kLogitTolerance);
   EXPECT_LE(far, kLogitTolerance);
+}
+
+// The configuration with its rotary settings in the other of transformers' two spellings.
+Json RespellRope(Json config) {
+  if (config.contains("rope_parameters")) {
+    Json scaling = config["rope_parameters"];
+    config["rope_theta"] = scaling["rope_theta"];
+    scaling.erase("rope_theta");
+    config["rope_scaling"] = scaling;
+    config.erase("rope_parameters");
+    return config;
+  }
+  Json parameters = config.value("rope_scaling", Json());
+  parameters["rope_theta"] = config["rope_theta"];
+  config["rope_parameters"] = parameters;
+  config.erase("rope_theta");
+  config.erase("rope_scaling");
+  return config;
+}
+
+TEST_P(TransformerGolden, BothSpellingsOfTheRotarySettingsGiveTheSameBits) {
+  const c10::InferenceMode inference;
+  const std::filesystem::path original = Reference("models/" + std::string(GetParam()));
+  const testing::TemporaryFolder folder;
+  std::filesystem::copy(original, folder.path());
+  const Json config =
+      RespellRope(ParseJson(MappedFile::Open(original / "config.json").text(), "config.json"));
+  std::filesystem::remove(folder.path() / "config.json");
+  std::ofstream(folder.path() / "config.json") << config;
+  const auto golden = LoadTensors(Reference("logits/" + std::string(GetParam()) + ".safetensors"));
+  const auto far_logits = [&](const Transformer& model) {
+    return CausalLogits(model, golden.at("far_ids"), golden.at("far_positions"));
+  };
+  EXPECT_TRUE(at::equal(far_logits(LoadModel(folder.path())), far_logits(LoadModel(original))));
 }
 
 TEST_P(TransformerGolden, Bf16TokensHaveNearlyTheSameLogProbabilities) {
