@@ -1,6 +1,6 @@
 // Measures the engine on request: one JSON object per line in, one out, so that `./dev bench` can
 // let the engine and its peers take turns. Times are seconds of wall clock.
-//   engine_worker MODEL_FOLDER DTYPE THREADS
+//   engine_worker MODEL_FOLDER DTYPE THREADS [DEVICE]
 #include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>
 
@@ -256,11 +256,14 @@ class Worker {
 };
 
 int Run(int argc, char** argv) {
-  if (argc != 4) {
-    std::cerr << "usage: engine_worker MODEL_FOLDER DTYPE THREADS\n";
+  if (argc != 4 && argc != 5) {
+    std::cerr << "usage: engine_worker MODEL_FOLDER DTYPE THREADS [DEVICE]\n";
     return 2;
   }
-  Worker worker({.model_dir = argv[1], .dtype = argv[2], .threads = std::stoi(argv[3])});
+  Worker worker({.model_dir = argv[1],
+                 .device = argc == 5 ? argv[4] : "cpu",
+                 .dtype = argv[2],
+                 .threads = std::stoi(argv[3])});
   std::cout << Json{{"ready", true}} << std::endl;
   for (std::string line; std::getline(std::cin, line);) {
     Json answer;
