@@ -14,23 +14,26 @@ from rows import COSTS, ROWS, decode
 
 ROOT = Path(__file__).resolve().parent.parent
 PEERS = Path(__file__).resolve().parent / "peers"
+LOGS = ROOT / "build/bench"
 RANK = 16
 
 
 class Worker:
     """A process that measures on request."""
 
-    def __init__(self, command):
-        self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
+    def __init__(self, command, log):
+        self.log = log
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("w") as messages:
+            self.process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=messages, text=True)
         if not self.answer().get("ready"):
             sys.exit(f"{command} didn't start")
 
     def answer(self):
         line = self.process.stdout.readline()
         if not line:
-            sys.exit(f"{self.process.args} ended:\n{self.process.stderr.read()[-2000:]}")
+            sys.exit(f"{self.process.args} ended:\n{self.log.read_text()[-2000:]}")
         return json.loads(line)
 
     def measure(self, request):
@@ -61,7 +64,8 @@ class Workers:
 
     def __getitem__(self, name):
         if name not in self.running:
-            self.running[name] = Worker([str(part) for part in self.commands[name]])
+            self.running[name] = Worker([str(part) for part in self.commands[name]],
+                                        LOGS / f"{name}.log")
         return self.running[name]
 
     def peaks(self):

@@ -18,6 +18,7 @@ from worker import context_ids, prompt_ids, question_ids, serve, timed
 TYPES = {"bfloat16": gguf.GGMLQuantizationType.BF16, "float32": gguf.GGMLQuantizationType.F32,
          "q8_0": gguf.GGMLQuantizationType.Q8_0}
 POSITIONS = 4096
+GGML_TYPE_BF16 = 30  # of ggml.h; the package has no name for it
 
 
 def read_tensors(path):
@@ -81,7 +82,7 @@ class Peer:
         options.n_ctx, options.n_batch, options.n_ubatch = POSITIONS, 2048, 512
         options.n_threads = options.n_threads_batch = threads
         options.type_k = options.type_v = (
-            api.GGML_TYPE_F32 if kind == "float32" else api.GGML_TYPE_BF16)
+            api.GGML_TYPE_F32 if kind == "float32" else GGML_TYPE_BF16)
         options.flash_attn_type = api.LLAMA_FLASH_ATTN_TYPE_ENABLED
         self.context = api.llama_init_from_model(self.model, options)
         self.saved = {}
