@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "engine/formats/error.h"
 #include "engine/model/testing.h"
 #include "engine/testing.h"
 
@@ -63,6 +64,28 @@ TEST(Int8KvTest, OnRealTextTheMeanLogProbabilityMovesByAtMostATwentieth) {
     EXPECT_LE(gap, 0.05) << ppm;
     EXPECT_GT(gap, 0.0) << ppm;
   }
+}
+
+TEST(Int8WeightsTest, OnRealTextTheMeanLogProbabilityMovesByAtMostATenth) {
+  const auto folder = testing::SmolLm2();
+  if (!folder) GTEST_SKIP() << "DOCMEM_SMOLLM2 names no model folder";
+  std::vector<std::vector<float>> logprobs;
+  for (const char* dtype : {"bfloat16", "int8"}) {
+    const auto engine = Engine::Load({.model_dir = *folder, .dtype = dtype});
+    EXPECT_EQ(engine->identity().dtype, dtype);
+    logprobs.push_back(
+        RunAlone(engine, Scored(*engine, Ingested(*engine, 500'000, false))).logprobs);
+  }
+  const double gap = MeanGap(logprobs[0], logprobs[1]);
+  std::printf("int8 weights: mean |difference| %.4f\n", gap);
+  EXPECT_LE(gap, 0.1);
+  EXPECT_GT(gap, 0.0);
+}
+
+TEST(Int8WeightsTest, CachesOfOtherWeightsAreRefused) {
+  const auto exact = testing::TinyEngine("tiny-llama", "bfloat16");
+  const auto int8 = testing::TinyEngine("tiny-llama", "int8");
+  EXPECT_THROW(RunAlone(int8, Scored(*int8, Ingested(*exact, 500'000, false))), Error);
 }
 
 TEST(Int8KvTest, TheKernelsReadWhatThePlainOperatorsDequantise) {
