@@ -25,6 +25,16 @@ thread_local Arena arena;
 
 constexpr size_t kAlignment = 64;
 
+#ifdef DOCMEM_X86_KERNELS
+const KernelTable kAmxTable = [] {
+  KernelTable table = vector_tables::kAvx512;
+  table.path = CpuPath::kAmx;
+  table.linear = AmxLinear;
+  table.lora_up = AmxLoraUp;
+  return table;
+}();
+#endif
+
 }  // namespace
 
 Scratch::Scratch(size_t bytes) {
@@ -46,7 +56,7 @@ const KernelTable& KernelsOf(CpuPath path) {
   switch (path) {
 #ifdef DOCMEM_X86_KERNELS
     case CpuPath::kAmx:
-      return AmxTable();
+      return kAmxTable;
     case CpuPath::kAvx512:
       return vector_tables::kAvx512;
     case CpuPath::kAvx2:

@@ -29,7 +29,9 @@ extern const KernelTable kAvx2;
 extern const KernelTable kAvx512;
 }  // namespace vector_tables
 
-/// amx_kernels.cc on top of the AVX-512 table.
-const KernelTable& AmxTable();
+/// amx_linear.cc and amx_lora.cc, which take the place of two kernels of the AVX-512 table. The
+/// calling process may use AMX tiles.
+void AmxLinear(const LinearArgs& args);
+void AmxLoraUp(const LoraArgs& args, int64_t first, int64_t count);
 
 }  // namespace docmem::engine

@@ -1,32 +1,20 @@
 // Matrix products on AMX tiles: 16 rows of x by 32 inputs against 32 inputs by 16 outputs, summed
 // in fp32. A row's sums run over the inputs in one order whatever the other rows are, so one kernel
 // serves one token and a whole chunk with equal bits.
-#include <immintrin.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
 
+#include "engine/kernels/amx_tiles.h"
 #include "engine/kernels/kernels.h"
 #include "engine/kernels/vector_tables.h"
 
 namespace docmem::engine {
 namespace {
 
-constexpr int64_t kTileRows = 16;
-constexpr int64_t kBlock = PackedMatrix::kBlockInputs;
-constexpr int64_t kLanes = PackedMatrix::kPanelOutputs;
 constexpr int64_t kTileNumbers = kBlock * kLanes;  // bf16 numbers of a weight tile
 
-// Tiles 0–3 sum, 4 and 5 hold rows of x, 6 and 7 weights.
-struct alignas(64) TileConfig {
-  uint8_t palette = 1;
-  uint8_t start_row = 0;
-  uint8_t reserved[14] = {};
-  uint16_t column_bytes[16] = {};
-  uint8_t rows[16] = {};
-};
-
+// For products: tiles 0–3 sum, 4 and 5 hold rows of x, 6 and 7 weights.
 void Configure(int64_t first_rows, int64_t second_rows) {
   TileConfig config;
   const auto set = [&config](int tile, int64_t rows) {
@@ -36,9 +24,7 @@ void Configure(int64_t first_rows, int64_t second_rows) {
   for (const int tile : {0, 1, 4}) set(tile, first_rows);
   for (const int tile : {2, 3, 5}) set(tile, second_rows);
   for (const int tile : {6, 7}) set(tile, kTileRows);
-  // GCC 12 believes that the instruction reads 8 bytes only, and drops the stores to the others.
-  __asm__ volatile("" : : "r"(&config) : "memory");
-  _tile_loadconfig(&config);
+  Load(config);
 }
 
 // `numbers` int8 weights as bf16, which holds them exactly, in the same order.
@@ -154,13 +140,6 @@ class Finish {
   }
 
  private:
-  static __m256i Round(__m512 v) {
-    const __m256bh rounded = _mm512_cvtneps_pbh(v);
-    __m256i bits;
-    std::memcpy(&bits, &rounded, sizeof bits);
-    return bits;
-  }
-
   const LinearArgs& args_;
 };
 
@@ -266,6 +245,8 @@ class LinearRun {
   int64_t blocks_ = 0;
 };
 
+}  // namespace
+
 void AmxLinear(const LinearArgs& args) {
   const PackedMatrix& w = *args.weights;
   if (w.type() == NumberType::kFloat32 || args.x.type != NumberType::kBfloat16) {
@@ -287,18 +268,6 @@ void AmxLinear(const LinearArgs& args) {
     x = {memory + wide, w.padded_inputs()};
   }
   LinearRun(args, x, memory).Run();
-}
-
-}  // namespace
-
-const KernelTable& AmxTable() {
-  static const KernelTable table = [] {
-    KernelTable result = vector_tables::kAvx512;
-    result.path = CpuPath::kAmx;
-    result.linear = AmxLinear;
-    return result;
-  }();
-  return table;
 }
 
 }  // namespace docmem::engine
