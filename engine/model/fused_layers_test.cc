@@ -1,0 +1,63 @@
+// The CPU kernels against the plain operators, on every instruction path.
+#include "engine/model/fused_layers.h"
+
+#include <ATen/ATen.h>
+#include <c10/core/InferenceMode.h>
+#include <gtest/gtest.h>
+
+#include "engine/model/testing.h"
+
+namespace docmem::engine {
+namespace {
+
+using testing::MaxDifference;
+using testing::Reference;
+
+constexpr Module kAll[] = {Module::kQ,    Module::kK,  Module::kV,   Module::kO,
+                           Module::kGate, Module::kUp, Module::kDown};
+
+class FusedLayersTest : public ::testing::TestWithParam<std::tuple<CpuPath, const char*>> {
+ protected:
+  Transformer Load(at::ScalarType dtype, bool int8_weights = false) const {
+    const auto folder = Reference(std::string("models/") + std::get<1>(GetParam()));
+    ModelConfig config = ModelConfig::Load(folder);
+    Weights weights = LoadWeights(folder, config, {.dtype = dtype});
+    return {std::move(config),
+            std::move(weights),
+            {.path = std::get<0>(GetParam()), .int8_weights = int8_weights}};
+  }
+
+  // Logits of one prompt, half of whose rows have an adapter.
+  static at::Tensor Logits(const Transformer& model, bool fused) {
+    const c10::InferenceMode inference(fused);
+    const LoraWeights lora = testing::RandomLora(model.config(), kAll, 5, model.dtype(), 3);
+    const AdapterSpan spans[] = {{&lora, 20, 20}};
+    const at::Tensor ids = at::arange(40) * 7 % model.config().vocab_size;
+    EXPECT_EQ(model.fused() != nullptr, fused);
+    return testing::CausalLogits(model, ids, spans);
+  }
+};
+
+TEST_P(FusedLayersTest, LogitsAreThoseOfThePlainOperators) {
+  const Transformer wide = Load(at::kFloat);
+  EXPECT_LE(MaxDifference(Logits(wide, true), Logits(wide, false)), 1e-4);
+  // In bf16 every operator rounds: the two paths part by a few of the largest logits' last bits.
+  const Transformer narrow = Load(at::kBFloat16);
+  const at::Tensor plain = Logits(narrow, false);
+  EXPECT_LE(MaxDifference(Logits(narrow, true), plain), plain.abs().max().item<double>() / 32);
+}
+
+TEST_P(FusedLayersTest, Int8WeightsStayNearTheExactOnes) {
+  const at::Tensor exact = Logits(Load(at::kBFloat16), true);
+  const at::Tensor int8 = Logits(Load(at::kBFloat16, /*int8_weights=*/true), true);
+  EXPECT_GT(MaxDifference(exact, int8), 0.0);
+  EXPECT_LE(MaxDifference(exact, int8), 0.2 * exact.abs().max().item<double>());
+}
+
+INSTANTIATE_TEST_SUITE_P(PathsAndModels, FusedLayersTest,
+                         ::testing::Combine(::testing::ValuesIn(UsableCpuPaths()),
+                                            ::testing::Values("tiny-llama", "tiny-llama-rope3",
+                                                              "tiny-qwen3", "tiny-llama-bias")));
+
+}  // namespace
+}  // namespace docmem::engine
