@@ -18,6 +18,7 @@
 #include "engine/artifacts/adapter_file.h"
 #include "engine/engine.h"
 #include "engine/kernels/parallel.h"
+#include "engine/model/tensor_matrix.h"
 #include "engine/model/testing.h"
 #include "engine/model/transformer.h"
 #include "engine/model/weights.h"
@@ -189,14 +190,9 @@ class Worker {
     const ModelConfig& config = engine_->config();
     const Weights weights =
         LoadWeights(options_.model_dir, config, {.dtype = engine_->transformer().dtype()});
-    const auto matrix = [](const at::Tensor& tensor) {
-      const bool wide = tensor.scalar_type() == at::kFloat;
-      return Matrix{tensor.data_ptr(), wide ? NumberType::kFloat32 : NumberType::kBfloat16,
-                    tensor.size(0), tensor.size(1), tensor.size(1)};
-    };
     const auto add = [&](std::initializer_list<at::Tensor> tensors) {
       std::vector<Matrix> matrices;
-      for (const at::Tensor& tensor : tensors) matrices.push_back(matrix(tensor));
+      for (const at::Tensor& tensor : tensors) matrices.push_back(MatrixOf(tensor));
       sweep_.emplace_back(matrices, matrices.front().type);
     };
     for (const LayerWeights& layer : weights.layers) {
