@@ -90,10 +90,11 @@ def stop(terminal, daemon):
     terminal.line("    SIGTERM: exit code 0")
 
 
-def ingest(terminal, daemon, path):
+def ingest(terminal, daemon, path, kv_dtype):
     ratios = list(dict.fromkeys(way.ratio for way in WAYS))
     began = time.monotonic()
-    result = daemon.call("ingest", str(path), "--id", DOCUMENT_ID, "--ratio", ",".join(ratios))
+    result = daemon.call("ingest", str(path), "--id", DOCUMENT_ID, "--ratio", ",".join(ratios),
+                         *(["--kv-dtype", kv_dtype] if kv_dtype else []))
     seconds = time.monotonic() - began
     document = result["document"]
     terminal.line(
@@ -192,7 +193,7 @@ def run(terminal, options):
         terminal.step("Starting docmemd")
         start(terminal, daemon)
         terminal.step("Ingesting Debian's Social Contract")
-        document = ingest(terminal, daemon, path)
+        document = ingest(terminal, daemon, path, options.kv_dtype)
         terminal.step("Uploading its adapter")
         adapter = upload_adapter(terminal, daemon)
         terminal.step(f"Asking {len(questions)} questions {len(WAYS)} ways")
@@ -217,6 +218,7 @@ def parse_options():
     parser.add_argument("--binaries", type=Path, default=ROOT / "build/release/bin")
     parser.add_argument("--model", type=Path, default=ROOT / "build/models/smollm2-135m-instruct")
     parser.add_argument("--folder", type=Path, default=ROOT / "build/demo", help="for its files")
+    parser.add_argument("--kv-dtype", help="of the caches, such as int8; default: the model's")
     return parser.parse_args()
 
 
