@@ -146,8 +146,9 @@ class AdapterStore {
   virtual absl::Status DeleteDocument(const DocumentKey& key, uint64_t revision) = 0;
 
   // ---- Caches ----
-  /// Adds caches to a ready document whose text is still `text_sha256` (else ABORTED). One that
-  /// exists undamaged is kept and the new bytes are dropped.
+  /// Adds caches to a ready document whose text is still `text_sha256` (else ABORTED) and that
+  /// still has the adapters that made them (else NOT_FOUND). One that exists undamaged is kept and
+  /// the new bytes are dropped.
   virtual absl::StatusOr<Document> PublishCaches(const DocumentKey& key,
                                                  const std::string& text_sha256,
                                                  const std::vector<NewCache>& caches) = 0;

@@ -114,6 +114,23 @@ TEST_F(ArtifactsTest, DeletingAnAdapterTakesItsCachesAlong) {
   EXPECT_EQ(Used(), OnDisk());
 }
 
+TEST_F(ArtifactsTest, ACacheOfAnAdapterThatIsGoneIsntPublished) {
+  ASSERT_OK(Ingest(*store_, Key("a"), "text", 1));
+  ASSERT_OK(store_->PublishAdapter(AdapterOf(Key("a"), 7, "w")));
+  ASSERT_OK(store_->SetCurrentAdapter(Key("a"), 0, 0));
+  ASSERT_OK(store_->DeleteAdapter(Key("a"), 1));
+  NewCache written = CacheOf(2, "by the adapter");
+  written.spec.writer_adapter_hash = Hash(7);
+  NewCache scored = CacheOf(3, "scored by it");
+  scored.spec.scorer_adapter_hash = Hash(7);
+  for (const NewCache& cache : {written, scored}) {
+    const auto refused = store_->PublishCaches(Key("a"), SpecOf("text").text_sha256, {cache});
+    EXPECT_EQ(ReasonOf(refused.status()), reason::kAdapterNotFound) << refused.status();
+  }
+  EXPECT_EQ(store_->GetDocument(Key("a"))->caches.size(), 1u);
+  EXPECT_EQ(Used(), OnDisk());
+}
+
 TEST_F(ArtifactsTest, AdapterListIsNewestFirstInPages) {
   ASSERT_OK(Ingest(*store_, Key("a"), "text", 1));
   for (int i = 1; i <= 5; ++i) ASSERT_OK(store_->PublishAdapter(AdapterOf(Key("a"), i, "w")));

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -18,6 +20,21 @@ absl::StatusOr<DocumentRow> RequireText(Sql& sql, const DocumentKey& key,
   return StoreError(absl::StatusCode::kAborted, reason::kRevisionMismatch,
                     absl::StrCat("the text of document '", key.id,
                                  "' was replaced while the cache was built; build it again"));
+}
+
+// A cache never outlives the adapter that wrote or scored it.
+absl::Status RequireMakers(Sql& sql, const DocumentRow& document, const DocumentKey& key,
+                           const CacheSpec& spec) {
+  for (const std::string& hash : {spec.writer_adapter_hash, spec.scorer_adapter_hash}) {
+    if (hash.empty()) continue;
+    STORE_ASSIGN_OR_RETURN(const std::optional<AdapterRow> adapter,
+                           FindAdapterByHash(sql, document.id, hash));
+    if (adapter.has_value()) continue;
+    return StoreError(absl::StatusCode::kNotFound, reason::kAdapterNotFound,
+                      absl::StrCat("document '", key.id, "' has no adapter ", hash,
+                                   "; it was deleted while the cache was built"));
+  }
+  return absl::OkStatus();
 }
 
 // Those that the document already has undamaged needn't be written.
@@ -59,6 +76,7 @@ absl::StatusOr<Document> StoreImpl::PublishCaches(const DocumentKey& key,
     std::vector<WrittenCache> written;
     uint64_t new_bytes = 0;
     for (size_t i = 0; i < missing.size(); ++i) {
+      STORE_RETURN_IF_ERROR(RequireMakers(sql, row, key, missing[i]->spec));
       written.push_back({&missing[i]->spec, &batch->files()[i]});
       new_bytes += batch->files()[i].bytes;
     }

@@ -56,10 +56,8 @@ class BackendImpl : public Backend {
                     .executor = parts.executor,
                     .metrics = parts.metrics,
                     .build_missing =
-                        [this](const auto& document, uint32_t ratio_ppm, engine::Profile profile,
-                               auto done) {
-                          BuildMissing(document, {.ratio_ppm = ratio_ppm, .profile = profile},
-                                       std::move(done));
+                        [this](CacheBuildRequest request, auto done) {
+                          BuildMissing(std::move(request), std::move(done));
                         }},
                    {.max_queue = options.max_queue, .max_sequences = options.max_sequences}),
         intake_(engine, parts.store, &memories_, options.max_adapter_rank) {}
@@ -94,12 +92,8 @@ class BackendImpl : public Backend {
     return loop;
   }
 
-  void BuildMissing(const store::DocumentKey& document, engine::Compression compression,
-                    absl::AnyInvocable<void(absl::Status)> done) {
+  void BuildMissing(CacheBuildRequest request, absl::AnyInvocable<void(absl::Status)> done) {
     const auto sink = std::make_shared<MissingCacheSink>(std::move(done));
-    CacheBuildRequest request;
-    request.key = document;
-    request.compressions = {compression};
     const auto ticket = builder_.BuildCaches(std::move(request), sink);
     if (!ticket.ok()) sink->Refused(ticket.status());
   }

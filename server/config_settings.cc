@@ -120,8 +120,10 @@ absl::Status CheckDevice(const std::string& text) {
 }
 
 absl::Status CheckDtype(const std::string& text) {
-  if (text == "auto" || text == "float32" || text == "bfloat16") return absl::OkStatus();
-  return absl::InvalidArgumentError("must be auto, float32 or bfloat16");
+  for (const char* known : {"auto", "float32", "bfloat16", "int8"}) {
+    if (text == known) return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError("must be auto, float32, bfloat16 or int8");
 }
 
 bool IsLoopback(const std::string& host) {
@@ -152,7 +154,8 @@ std::vector<Setting> AllSettings() {
            "Address of /metrics; plain, without authentication", CheckAddress),
       Text("device", &O::device, "DEVICE", "cpu or cuda:N", CheckDevice),
       Text("dtype", &O::dtype, "DTYPE",
-           "Compute type: float32, bfloat16, or auto: settled at the data folder's first start",
+           "Compute type: float32, bfloat16, int8 (weights only, the rest bfloat16), or auto: "
+           "settled at the data folder's first start",
            CheckDtype),
       Text("prompt_format", &O::prompt_format, "NAME|FILE",
            "chatml, llama3, plain or a JSON file; default: from the model's own template"),

@@ -1,6 +1,8 @@
 #include "client/cli/document_view.h"
 
 #include <algorithm>
+#include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -21,9 +23,27 @@ std::string Labels(const v1::Document& document) {
   return absl::StrJoin(labels, ", ");
 }
 
-std::string Ratios(const v1::Document& document) {
+// An adapter's hash, short, else who made it without one.
+std::string Maker(const std::string& adapter_hash, const std::string& else_who) {
+  constexpr size_t kShownDigits = 12;
+  return adapter_hash.empty() ? else_who : adapter_hash.substr(0, kShownDigits);
+}
+
+// The base model scores unless an adapter does; at ratio 0 and 1, told by the profile, nobody.
+std::string Scorer(const v1::Cache& cache) {
+  return Maker(cache.scorer_adapter_hash(),
+               cache.profile() == v1::PROFILE_UNSPECIFIED ? "-" : "base");
+}
+
+// "0.9", and in brackets what isn't as usual: "0.9 (knorm, int8, adapter)".
+std::string BriefCaches(const v1::Document& document) {
   return absl::StrJoin(document.caches(), ", ", [](std::string* out, const v1::Cache& cache) {
+    std::vector<std::string> unusual;
+    if (cache.profile() > v1::PROFILE_COMPACTOR) unusual.push_back(NameOf(cache.profile()));
+    if (cache.kv_dtype() == v1::KV_DTYPE_INT8) unusual.push_back(NameOf(cache.kv_dtype()));
+    if (!cache.writer_adapter_hash().empty()) unusual.push_back("adapter");
     absl::StrAppend(out, FormatRatio(cache.ratio_ppm()));
+    if (!unusual.empty()) absl::StrAppend(out, " (", absl::StrJoin(unusual, ", "), ")");
   });
 }
 
@@ -49,12 +69,12 @@ void PrintEvaluation(const v1::Evaluation& evaluation, std::ostream& out) {
 
 void PrintCaches(const google::protobuf::RepeatedPtrField<v1::Cache>& caches,
                  const std::string& default_id, std::ostream& out) {
-  Table table({">RATIO", "PROFILE", "KV", "WRITER", ">TOKENS", ">DISK", ">DEVICE", ">FULL", "STATE",
-               "CACHE"});
+  Table table({">RATIO", "PROFILE", "KV", "WRITER", "SCORER", ">TOKENS", ">DISK", ">DEVICE",
+               ">FULL", "STATE", "CACHE"});
   for (const v1::Cache& cache : caches) {
     const std::string state = NameOf(cache.state());
     table.Add({FormatRatio(cache.ratio_ppm()), NameOf(cache.profile()), NameOf(cache.kv_dtype()),
-               cache.writer_adapter_hash().empty() ? "base" : "adapter",
+               Maker(cache.writer_adapter_hash(), "base"), Scorer(cache),
                absl::StrCat(cache.kept_tokens(), " of ", cache.context_tokens()),
                FormatBytes(cache.stored_bytes()), FormatBytes(cache.device_bytes()),
                FormatBytes(cache.full_bytes()),
@@ -90,12 +110,12 @@ void PrintDocument(const v1::Document& document, std::ostream& out) {
 }
 
 void PrintDocuments(const std::vector<v1::Document>& documents, std::ostream& out) {
-  Table table({"DOCUMENT", "STATE", ">TOKENS", "RATIOS", ">ADAPTER", "PINNED", ">DISK", "UPDATED",
+  Table table({"DOCUMENT", "STATE", ">TOKENS", "CACHES", ">ADAPTER", "PINNED", ">DISK", "UPDATED",
                "TITLE"});
   for (const v1::Document& document : documents) {
     const uint32_t adapter = document.current_adapter_version();
     table.Add({document.id(), NameOf(document.state()), absl::StrCat(document.document_tokens()),
-               Ratios(document), adapter == 0 ? "-" : absl::StrCat(adapter),
+               BriefCaches(document), adapter == 0 ? "-" : absl::StrCat(adapter),
                document.pinned() ? "yes" : "no", FormatBytes(document.stored_bytes()),
                FormatTime(document.update_time()), document.title()});
   }

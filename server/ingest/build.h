@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "adapter_store/types.h"
+#include "engine/artifacts/mode.h"
 #include "engine/compression/profile.h"
 
 namespace docmem::server {
@@ -28,11 +29,20 @@ struct IngestRequest {
   uint64_t revision = 0;  ///< with `replace`: of the document that is overwritten
 };
 
+/// Who makes caches. Modes that use the base model's cache make that one; then the rest is ignored.
+struct CacheMaker {
+  engine::Mode mode = engine::Mode::kBase;
+  uint32_t adapter_version = 0;  ///< 0: the current one
+  bool allow_adapter_mismatch = false;
+  bool operator==(const CacheMaker&) const = default;
+};
+
 /// Further caches of a stored document, from its retained text.
 struct CacheBuildRequest {
   store::DocumentKey key;
   std::vector<engine::Compression> compressions;  ///< not empty
   std::optional<std::string> system_text;         ///< unset: the document's
+  CacheMaker maker;
 };
 
 struct BuildProgress {
@@ -71,6 +81,9 @@ class Builds {
   };
 
   virtual ~Builds() = default;
+
+  /// Number format of keys and values where a request names none, as a cache's row has it.
+  virtual std::string kv_dtype() const = 0;
 
   /// RESOURCE_EXHAUSTED when too many builds wait, UNAVAILABLE when closed; then the sink is never
   /// called. `detach`: go on when all sinks have left.

@@ -7,13 +7,14 @@
 #include "absl/time/clock.h"
 #include "server/errors/error.h"
 #include "server/errors/from_exception.h"
+#include "server/runtime/adapter_choice.h"
 
 namespace docmem::server {
 namespace {
 
 using Phase = BuildProgress::Phase;
 
-std::string NameOf(const store::DocumentKey& key) {
+std::string JobName(const store::DocumentKey& key) {
   return absl::StrCat(key.collection, "/", key.id);
 }
 
@@ -21,7 +22,7 @@ bool SameCompressions(const std::vector<engine::Compression>& a,
                       const std::vector<engine::Compression>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) {
     return x.ratio_ppm == y.ratio_ppm && x.profile == y.profile && x.seed == y.seed &&
-           x.blend == y.blend;
+           x.blend == y.blend && x.int8 == y.int8;
   });
 }
 
@@ -29,13 +30,17 @@ bool SameCompressions(const std::vector<engine::Compression>& a,
 
 BuildJob::BuildJob(Builder* builder, IngestRequest request)
     : builder_(builder),
-      name_(NameOf(request.key)),
+      name_(JobName(request.key)),
       ingests_(true),
       created_(absl::Now()),
       request_(std::move(request)) {}
 
 BuildJob::BuildJob(Builder* builder, CacheBuildRequest request)
-    : builder_(builder), name_(NameOf(request.key)), ingests_(false), created_(absl::Now()) {
+    : builder_(builder),
+      name_(JobName(request.key)),
+      ingests_(false),
+      maker_(request.maker),
+      created_(absl::Now()) {
   request_.key = std::move(request.key);
   request_.compressions = std::move(request.compressions);
   request_.system_text = std::move(request.system_text);
@@ -44,7 +49,10 @@ BuildJob::BuildJob(Builder* builder, CacheBuildRequest request)
 bool BuildJob::Equals(const BuildJob& other) const {
   const IngestRequest& a = request_;
   const IngestRequest& b = other.request_;
-  return ingests_ == other.ingests_ && a.text_sha256 == b.text_sha256 &&
+  // Which adapter is current may change between two requests.
+  const bool same_maker =
+      maker_ == other.maker_ && (engine::UsesBaseCache(maker_.mode) || maker_.adapter_version != 0);
+  return ingests_ == other.ingests_ && same_maker && a.text_sha256 == b.text_sha256 &&
          SameCompressions(a.compressions, b.compressions) && a.system_text == b.system_text &&
          a.title == b.title && a.labels == b.labels && a.pin == b.pin &&
          a.retain_text == b.retain_text && a.replace == b.replace && a.revision == b.revision;
@@ -71,14 +79,17 @@ void BuildJob::Leave(uint64_t sink) {
 }
 
 void BuildJob::Cancel(const absl::Status& status) {
+  Memories::AcquireId acquire = 0;
   EngineLoop::Ticket work = 0;
   {
     store::MutexLock lock(&mutex_);
     if (closed_ || publishing_ || !cancel_status_.ok()) return;
     cancel_status_ = status;
+    acquire = acquire_;
     work = work_;
   }
   stop_ = true;
+  if (acquire != 0) builder_->parts_.memories->Cancel(acquire);
   if (work != 0) builder_->parts_.loop->Withdraw(work, status);
 }
 
@@ -106,7 +117,7 @@ void BuildJob::Prepare() {
   }
   if (existing) document_ = *existing;
   if (!ingests_) {
-    if (absl::Status status = ReadStoredText(); !status.ok()) return Fail(status);
+    if (absl::Status status = ReadStored(); !status.ok()) return Fail(status);
   }
   const absl::Time began = absl::Now();
   if (absl::Status status = Encode(existing); !status.ok()) return Fail(status);
@@ -119,6 +130,29 @@ void BuildJob::Prepare() {
     result_.document = document_;
     return Close(result_);
   }
+  adapter_ ? LeaseAdapter() : Prefill();
+}
+
+void BuildJob::LeaseAdapter() {
+  Memories* const memories = builder_->parts_.memories;
+  const Memories::AcquireId acquire = memories->AcquireAdapter(
+      *adapter_, store::WhenFull::kWait,
+      [self = shared_from_this()](absl::StatusOr<std::shared_ptr<const engine::Adapter>> adapter) {
+        const absl::Status stopped = self->cancelled();
+        if (!adapter.ok()) return self->Fail(stopped.ok() ? adapter.status() : stopped);
+        self->loaded_adapter_ = *std::move(adapter);
+        self->Prefill();
+      });
+  absl::Status late;
+  {
+    store::MutexLock lock(&mutex_);
+    acquire_ = acquire;
+    late = cancel_status_;
+  }
+  if (!late.ok()) memories->Cancel(acquire);
+}
+
+void BuildJob::Prefill() {
   stage_began_ = absl::Now();
   Report(Phase::kPrefilling, 0.0);
   const EngineLoop::Ticket work = builder_->parts_.loop->Post(shared_from_this());
@@ -131,7 +165,7 @@ void BuildJob::Prepare() {
   if (!late.ok()) builder_->parts_.loop->Withdraw(work, late);
 }
 
-absl::Status BuildJob::ReadStoredText() {
+absl::Status BuildJob::ReadStored() {
   if (document_.state != store::DocumentState::kReady) {
     return Error(absl::StatusCode::kFailedPrecondition, reason::kDocumentNotReady,
                  absl::StrCat("document '", request_.key.id, "' isn't ready"));
@@ -140,7 +174,12 @@ absl::Status BuildJob::ReadStoredText() {
   if (!text.ok()) return text.status();
   request_.text = *std::move(text);
   request_.text_sha256 = document_.spec.text_sha256;
-  return absl::OkStatus();
+  if (engine::UsesBaseCache(maker_.mode)) return absl::OkStatus();
+  absl::StatusOr<store::Adapter> adapter = ChooseAdapter(
+      *builder_->parts_.store, builder_->parts_.engine->prompt_format(), document_,
+      {.version = maker_.adapter_version, .allow_mismatch = maker_.allow_adapter_mismatch});
+  if (adapter.ok()) adapter_ = *std::move(adapter);
+  return adapter.status();
 }
 
 absl::Status BuildJob::Encode(const std::optional<store::Document>& existing) {
@@ -203,11 +242,14 @@ void BuildJob::ChooseMissing() {
       if (!cache.file.quarantined) present.push_back(cache.spec.id);
     }
   }
+  const std::string adapter_hash = adapter_ ? adapter_->spec.hash : "";
   const auto contains = [](const std::vector<std::string>& ids, const std::string& id) {
     return std::find(ids.begin(), ids.end(), id) != ids.end();
   };
   for (const engine::Compression& compression : request_.compressions) {
-    const std::string id = builder_->parts_.engine->IdentityOf(context_, compression).Digest();
+    const std::string id =
+        builder_->parts_.engine->IdentityOf(context_, compression, maker_.mode, adapter_hash)
+            .Digest();
     if (contains(result_.cache_ids, id)) continue;
     result_.cache_ids.push_back(id);
     if (contains(present, id)) continue;
@@ -218,7 +260,8 @@ void BuildJob::ChooseMissing() {
 
 bool BuildJob::Step() {
   if (!ingestion_) {
-    ingestion_ = builder_->parts_.engine->StartIngestion(context_, missing_);
+    ingestion_ = builder_->parts_.engine->StartIngestion(
+        context_, missing_, {.mode = maker_.mode, .adapter = loaded_adapter_});
   }
   if (!ingestion_->Step()) {
     Report(Phase::kPrefilling, ingestion_->progress());
@@ -232,6 +275,7 @@ void BuildJob::OnClosed(const absl::Status& status) {
   result_.score = ingestion_ ? absl::Seconds(ingestion_->score_seconds()) : absl::ZeroDuration();
   result_.prefill = absl::Now() - stage_began_ - result_.score;
   ingestion_.reset();
+  loaded_adapter_.reset();
   absl::Status outcome = status;
   {
     store::MutexLock lock(&mutex_);

@@ -19,7 +19,8 @@
 namespace docmem::server {
 
 /// One build from its request to the published caches:
-///   Prepare (executor): encode, announce the document, find what is missing
+///   Prepare (executor): encode, announce the document, find what is missing, lease the adapter
+///                       that shall write it
 ///   Step    (engine thread): prefill and evict
 ///   Publish (executor): write the files, make the document ready
 /// The functions run in this order, one at a time; sinks may come and go at any moment.
@@ -44,11 +45,13 @@ class BuildJob : public TensorWork, public std::enable_shared_from_this<BuildJob
 
  private:
   void Prepare();
-  absl::Status ReadStoredText();
+  absl::Status ReadStored();
   absl::Status Encode(const std::optional<store::Document>& existing);
   absl::Status Announce();
   absl::Status CheckOptions(const store::Document& document) const;
   void ChooseMissing();
+  void LeaseAdapter();
+  void Prefill();
   void Publish();
   absl::StatusOr<store::Document> PublishFiles();
   void SettleMemories(const store::Document& document);
@@ -63,6 +66,7 @@ class BuildJob : public TensorWork, public std::enable_shared_from_this<BuildJob
   Builder* const builder_;
   const std::string name_;
   const bool ingests_;
+  const CacheMaker maker_;
   const absl::Time created_;
 
   // One stage at a time.
@@ -72,8 +76,10 @@ class BuildJob : public TensorWork, public std::enable_shared_from_this<BuildJob
   store::Document document_;
   bool announced_ = false;  ///< this job has made the document's row
   bool replaces_ = false;
+  std::optional<store::Adapter> adapter_;  ///< the maker's; none: the base model
   std::vector<engine::Compression> missing_;
   std::vector<std::string> missing_ids_;
+  std::shared_ptr<const engine::Adapter> loaded_adapter_;  ///< leased until prefilled
   std::unique_ptr<engine::Ingestion> ingestion_;
   std::vector<std::shared_ptr<const engine::Cache>> caches_;
   BuildResult result_;
@@ -88,6 +94,7 @@ class BuildJob : public TensorWork, public std::enable_shared_from_this<BuildJob
   bool publishing_ ABSL_GUARDED_BY(mutex_) = false;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status cancel_status_ ABSL_GUARDED_BY(mutex_);
+  Memories::AcquireId acquire_ ABSL_GUARDED_BY(mutex_) = 0;
   EngineLoop::Ticket work_ ABSL_GUARDED_BY(mutex_) = 0;
   Timer::Id heartbeat_ ABSL_GUARDED_BY(mutex_) = 0;
   BuildProgress progress_ ABSL_GUARDED_BY(mutex_);

@@ -14,6 +14,8 @@ Builder::Builder(BuilderParts parts, BuilderOptions options)
 
 Builder::~Builder() = default;
 
+std::string Builder::kv_dtype() const { return parts_.engine->IdentityOf({}, {}).kv_dtype; }
+
 absl::StatusOr<Builder::Ticket> Builder::Ingest(IngestRequest request, bool detach,
                                                 std::shared_ptr<BuildSink> sink) {
   return Start(std::make_shared<BuildJob>(this, std::move(request)), detach, std::move(sink));

@@ -48,6 +48,7 @@ class Builder : public Builds {
   /// Everything must have ended: see `EndAll`.
   ~Builder() override;
 
+  std::string kv_dtype() const override;
   absl::StatusOr<Ticket> Ingest(IngestRequest request, bool detach,
                                 std::shared_ptr<BuildSink> sink) override;
   absl::StatusOr<Ticket> BuildCaches(CacheBuildRequest request,

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -56,6 +57,13 @@ class BuilderTest : public testing::Test {
   absl::StatusOr<BuildResult> Ingest(IngestRequest request) {
     const auto sink = std::make_shared<RecordingSink>();
     const auto ticket = builder_.Ingest(std::move(request), false, sink);
+    if (!ticket.ok()) return ticket.status();
+    return sink->Wait();
+  }
+
+  absl::StatusOr<BuildResult> Build(CacheBuildRequest request) {
+    const auto sink = std::make_shared<RecordingSink>();
+    const auto ticket = builder_.BuildCaches(std::move(request), sink);
     if (!ticket.ok()) return ticket.status();
     return sink->Wait();
   }
@@ -174,10 +182,7 @@ TEST_F(BuilderTest, ACacheIsBuiltFromTheRetainedTextOnly) {
   ASSERT_TRUE(Ingest(dropped).ok());
 
   const auto build = [&](const std::string& id) {
-    const auto sink = std::make_shared<RecordingSink>();
-    CacheBuildRequest request{{"default", id}, {{.ratio_ppm = 500'000}}, std::nullopt};
-    EXPECT_TRUE(builder_.BuildCaches(std::move(request), sink).ok());
-    return sink->Wait();
+    return Build({.key = {"default", id}, .compressions = {{.ratio_ppm = 500'000}}});
   };
   const auto built = build("kept");
   ASSERT_TRUE(built.ok()) << built.status();
@@ -185,6 +190,82 @@ TEST_F(BuilderTest, ACacheIsBuiltFromTheRetainedTextOnly) {
   EXPECT_EQ(built->document.caches.size(), 2U);
   EXPECT_EQ(store::ReasonOf(build("dropped").status()), reason::kTextNotRetained);
   EXPECT_EQ(store::ReasonOf(build("absent").status()), reason::kDocumentNotFound);
+}
+
+TEST_F(BuilderTest, AnAdaptersCachesNameTheirMakersAndHoldNoLeaseWhenBuilt) {
+  const store::Document document = parts_.Publish("d", {900'000});
+  const std::string hash = parts_.PublishAdapter(document.key, "all-modules").spec.hash;
+  CacheBuildRequest request{.key = document.key,
+                            .compressions = {{.ratio_ppm = 500'000}, {.ratio_ppm = 0}},
+                            .maker = {.mode = engine::Mode::kAdapterPrefill}};
+  const auto scored = Build(request);
+  ASSERT_TRUE(scored.ok()) << scored.status();
+  request.maker.mode = engine::Mode::kBaseScoreAdapterPrefill;
+  const auto written = Build(request);
+  ASSERT_TRUE(written.ok()) << written.status();
+  EXPECT_EQ(written->cache_ids[1], scored->cache_ids[1]) << "at ratio 0 the two modes coincide";
+  EXPECT_EQ(written->built_cache_ids.size(), 1U);
+  ASSERT_EQ(written->document.caches.size(), 4U);
+  for (const store::Cache& cache : written->document.caches) {
+    const bool is_base = cache.spec.id == document.caches.front().spec.id;
+    EXPECT_EQ(cache.spec.writer_adapter_hash, is_base ? "" : hash);
+    EXPECT_EQ(cache.spec.scorer_adapter_hash, cache.spec.id == scored->cache_ids[0] ? hash : "");
+  }
+  for (const ResidentMemory& memory : parts_.memories.Residents()) {
+    EXPECT_EQ(memory.resident.leases, 0U);
+  }
+}
+
+TEST_F(BuilderTest, AnAdapterThatCannotWriteIsRefusedByName) {
+  const store::Document document = parts_.Publish("d", {900'000});
+  CacheBuildRequest request{.key = document.key,
+                            .compressions = {{.ratio_ppm = 0}},
+                            .maker = {.mode = engine::Mode::kAdapterPrefill}};
+  EXPECT_EQ(store::ReasonOf(Build(request).status()), reason::kNoCurrentAdapter);
+  request.maker.adapter_version = 3;
+  EXPECT_EQ(store::ReasonOf(Build(request).status()), reason::kAdapterNotFound);
+  EXPECT_EQ(parts_.store->GetDocument(document.key)->caches.size(), 1U);
+}
+
+TEST_F(BuilderTest, AnAdapterDeletedWhileItsCacheIsBuiltLeavesNone) {
+  const store::Document document = parts_.Publish("d", {900'000});
+  parts_.PublishAdapter(document.key, "all-modules");
+  ASSERT_TRUE(parts_.store->SetCurrentAdapter(document.key, 0, 0).ok());
+  // Deletes it as soon as it is prefilling: it has been looked up and leased.
+  class DeletingSink : public RecordingSink {
+   public:
+    explicit DeletingSink(store::AdapterStore* store) : store_(store) {}
+    void OnProgress(const BuildProgress& progress) override {
+      if (progress.phase != BuildProgress::Phase::kPrefilling || done_.exchange(true)) return;
+      EXPECT_TRUE(store_->DeleteAdapter({"default", "d"}, 1).ok());
+    }
+
+   private:
+    store::AdapterStore* const store_;
+    std::atomic<bool> done_{false};
+  };
+  const auto sink = std::make_shared<DeletingSink>(parts_.store.get());
+  CacheBuildRequest request{.key = document.key,
+                            .compressions = {{.ratio_ppm = 500'000}},
+                            .maker = {.mode = engine::Mode::kAdapterPrefill, .adapter_version = 1}};
+  ASSERT_TRUE(builder_.BuildCaches(std::move(request), sink).ok());
+  EXPECT_EQ(store::ReasonOf(sink->Wait().status()), reason::kAdapterNotFound);
+  EXPECT_EQ(parts_.store->GetDocument(document.key)->caches.size(), 1U);
+}
+
+TEST_F(BuilderTest, ProfilesAndKvDtypesAreCachesOfTheirOwn) {
+  IngestRequest request = Request("d", TinyDocument(), {});
+  request.compressions = {{.ratio_ppm = 500'000},
+                          {.ratio_ppm = 500'000, .profile = engine::Profile::kStreaming},
+                          {.ratio_ppm = 500'000, .int8 = true}};
+  const auto result = Ingest(request);
+  ASSERT_TRUE(result.ok()) << result.status();
+  const std::vector<store::Cache>& caches = result->document.caches;
+  ASSERT_EQ(caches.size(), 3U);
+  EXPECT_EQ(caches[1].spec.profile, "streaming");
+  EXPECT_EQ(caches[0].spec.kv_dtype, builder_.kv_dtype());
+  EXPECT_EQ(caches[2].spec.kv_dtype, "int8");
+  EXPECT_LT(caches[2].file.bytes, caches[0].file.bytes / 2);
 }
 
 TEST_F(BuilderTest, ProgressNamesThePhasesInOrder) {

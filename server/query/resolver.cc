@@ -4,20 +4,16 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "engine/artifacts/cache_identity.h"
 #include "engine/model/model_config.h"
 #include "server/errors/error.h"
 #include "server/errors/from_exception.h"
+#include "server/query/cache_choice.h"
+#include "server/runtime/adapter_choice.h"
 
 namespace docmem::server {
 namespace {
 
 using engine::Mode;
-
-std::string NameOf(const store::DocumentKey& key) {
-  return absl::StrCat("document '", key.id, "' of collection '", key.collection, "'");
-}
 
 absl::Status CheckReady(const store::Document& document) {
   switch (document.state) {
@@ -38,44 +34,36 @@ absl::Status CheckReady(const store::Document& document) {
                absl::StrCat(NameOf(document.key), " is still being built"));
 }
 
-absl::Status CheckModeFits(const Question& question) {
-  const bool adapter_prefill = question.mode && !engine::UsesBaseCache(*question.mode);
-  if (question.mode == Mode::kBase && question.adapter_version != 0) {
+absl::Status CheckModeFits(const Question& question, Mode mode) {
+  if (mode == Mode::kBase && question.adapter_version != 0) {
     return InvalidField("memory.adapter_version",
                         "the mode BASE uses no adapter; leave the version out or choose another "
                         "mode");
   }
-  if (adapter_prefill && question.scope == engine::AdapterScope::kAnswerOnly) {
+  if (!engine::UsesBaseCache(mode) && question.scope == engine::AdapterScope::kAnswerOnly) {
     return InvalidField("memory.adapter_scope",
                         "a scope of the answer alone doesn't go with a mode whose cache the "
                         "adapter has written");
   }
-  if (adapter_prefill) {
-    return Error(absl::StatusCode::kUnimplemented, reason::kNotImplemented,
-                 absl::StrCat("the mode ", std::string(engine::ModeName(*question.mode)),
-                              " doesn't exist yet"));
-  }
   return absl::OkStatus();
 }
 
-std::string Describe(const store::Cache& cache) {
-  return absl::StrCat(cache.spec.id, " (ratio ", cache.spec.ratio_ppm / 1e6, ", ",
-                      cache.spec.profile, ", ", cache.spec.kv_dtype, ")");
-}
-
-bool Scored(uint32_t ratio_ppm) { return ratio_ppm != 0 && ratio_ppm != engine::kRatioOnePpm; }
-
-bool Matches(const Question& question, const store::CacheSpec& spec) {
-  if (!spec.writer_adapter_hash.empty() || !spec.scorer_adapter_hash.empty()) return false;
-  if (spec.ratio_ppm != *question.ratio_ppm) return false;
-  return !question.profile || !Scored(spec.ratio_ppm) ||
-         spec.profile == engine::ProfileName(*question.profile);
+absl::StatusOr<engine::AdapterScope> DecideScope(const Question& question, Mode mode,
+                                                 const store::Adapter& adapter) {
+  if (question.scope) return *question.scope;
+  const engine::AdapterScope stored =
+      engine::ScopeFromName(adapter.spec.scope).value_or(engine::AdapterScope::kQuestionAndAnswer);
+  if (engine::UsesBaseCache(mode) || stored != engine::AdapterScope::kAnswerOnly) return stored;
+  return InvalidField("memory.adapter_scope",
+                      absl::StrCat("adapter version ", adapter.version,
+                                   " is stored with the scope of the answer alone, which doesn't "
+                                   "go with a mode whose cache it has written; name another scope "
+                                   "or another mode"));
 }
 
 }  // namespace
 
 absl::StatusOr<ResolvedQuestion> Resolver::Resolve(const Question& question) const {
-  if (absl::Status status = CheckModeFits(question); !status.ok()) return status;
   absl::StatusOr<store::Document> document = store_->GetDocument(question.document);
   if (!document.ok()) return document.status();
   if (absl::Status status = CheckReady(*document); !status.ok()) return status;
@@ -85,16 +73,21 @@ absl::StatusOr<ResolvedQuestion> Resolver::Resolve(const Question& question) con
   absl::StatusOr<Mode> mode = DecideMode(question, *document);
   if (!mode.ok()) return mode.status();
   resolved.mode = *mode;
+  if (absl::Status status = CheckModeFits(question, *mode); !status.ok()) return status;
+  CacheMakers makers{.mode = *mode, .running = engine_->identity()};
   if (engine::UsesAdapter(*mode)) {
-    absl::StatusOr<store::Adapter> adapter = ChooseAdapter(question, *document);
+    absl::StatusOr<store::Adapter> adapter = ChooseAdapter(
+        *store_, engine_->prompt_format(), *document,
+        {.version = question.adapter_version, .allow_mismatch = question.allow_adapter_mismatch});
     if (!adapter.ok()) return adapter.status();
-    resolved.scope =
-        question.scope.value_or(engine::ScopeFromName(adapter->spec.scope)
-                                    .value_or(engine::AdapterScope::kQuestionAndAnswer));
+    const absl::StatusOr<engine::AdapterScope> scope = DecideScope(question, *mode, *adapter);
+    if (!scope.ok()) return scope.status();
+    resolved.scope = *scope;
+    makers.adapter_hash = adapter->spec.hash;
     resolved.adapter = *std::move(adapter);
   }
 
-  absl::StatusOr<std::optional<store::Cache>> cache = ChooseCache(question, *document);
+  absl::StatusOr<std::optional<store::Cache>> cache = ChooseCache(question, makers, *document);
   if (!cache.ok()) return cache.status();
   resolved.cache = *std::move(cache);
   resolved.ratio_ppm =
@@ -109,112 +102,13 @@ absl::StatusOr<ResolvedQuestion> Resolver::Resolve(const Question& question) con
 absl::StatusOr<Mode> Resolver::DecideMode(const Question& question,
                                           const store::Document& document) const {
   if (question.mode) return *question.mode;
-  if (question.adapter_version != 0) return Mode::kBaseKvAdapterDecode;
   absl::StatusOr<store::Collection> collection = store_->GetCollection(document.key.collection);
   if (!collection.ok()) return collection.status();
-  if (const auto mode = engine::ModeFromName(collection->settings.default_mode)) {
-    Question as_asked = question;
-    as_asked.mode = mode;
-    if (absl::Status status = CheckModeFits(as_asked); !status.ok()) return status;
-    return *mode;
-  }
-  return document.current_adapter_version != 0 ? Mode::kBaseKvAdapterDecode : Mode::kBase;
-}
-
-absl::StatusOr<store::Adapter> Resolver::ChooseAdapter(const Question& question,
-                                                       const store::Document& document) const {
-  if (question.adapter_version == 0 && document.current_adapter_version == 0) {
-    return Error(absl::StatusCode::kFailedPrecondition, reason::kNoCurrentAdapter,
-                 absl::StrCat(NameOf(document.key),
-                              " has no current adapter; upload one, choose a version, or ask "
-                              "with the mode BASE"));
-  }
-  absl::StatusOr<store::Adapter> adapter =
-      store_->GetAdapter(document.key, question.adapter_version);
-  if (!adapter.ok()) return adapter;
-  const std::string name =
-      absl::StrCat("adapter version ", adapter->version, " of ", NameOf(document.key));
-  if (adapter->quarantined()) {
-    return Error(absl::StatusCode::kDataLoss, reason::kArtifactDamaged,
-                 absl::StrCat(name, " is damaged and quarantined; upload it again"));
-  }
-  if (question.allow_adapter_mismatch) return adapter;
-  if (adapter->state == store::AdapterState::kStale) {
-    return Error(absl::StatusCode::kFailedPrecondition, reason::kAdapterStale,
-                 absl::StrCat(name, " was made for an earlier text"));
-  }
-  if (adapter->spec.prompt_format_digest != engine_->prompt_format().digest()) {
-    return Error(absl::StatusCode::kFailedPrecondition, reason::kAdapterMismatch,
-                 absl::StrCat(name, " was made for another prompt format (",
-                              adapter->spec.prompt_format_digest,
-                              ", running: ", engine_->prompt_format().digest(),
-                              "); allow_adapter_mismatch overrides"),
-                 {{"field", "prompt_format_digest"}});
-  }
-  if (adapter->spec.text_digest != document.spec.text_sha256) {
-    return Error(absl::StatusCode::kFailedPrecondition, reason::kAdapterMismatch,
-                 absl::StrCat(name,
-                              " was made for another text; allow_adapter_mismatch "
-                              "overrides"),
-                 {{"field", "text_digest"}});
-  }
-  return adapter;
-}
-
-absl::StatusOr<std::optional<store::Cache>> Resolver::ChooseCache(
-    const Question& question, const store::Document& document) const {
-  std::vector<const store::Cache*> matches;
-  for (const store::Cache& cache : document.caches) {
-    const bool chosen = !question.cache_id.empty() ? cache.spec.id == question.cache_id
-                        : question.ratio_ppm       ? Matches(question, cache.spec)
-                                                   : cache.spec.id == document.default_cache_id;
-    if (chosen) matches.push_back(&cache);
-  }
-  // Caches of another model stay behind after a change of model: they aren't candidates beside one
-  // that fits.
-  std::vector<const store::Cache*> usable;
-  absl::Status refusal;
-  for (const store::Cache* cache : matches) {
-    const auto fits = CatchEngine([&] {
-      engine::CacheIdentity::FromFields({cache->spec.identity.begin(), cache->spec.identity.end()})
-          .RequireModel(engine_->identity());
-      return true;
-    });
-    if (fits.ok()) {
-      usable.push_back(cache);
-    } else {
-      refusal = fits.status();
-    }
-  }
-  if (usable.empty() && question.build_if_missing && question.ratio_ppm) return std::nullopt;
-  if (usable.empty() && !matches.empty()) return refusal;
-  const auto describe = [](std::string* out, const auto& cache) {
-    absl::StrAppend(out, Describe(*cache));
-  };
-  if (usable.empty()) {
-    std::vector<const store::Cache*> all;
-    for (const store::Cache& cache : document.caches) all.push_back(&cache);
-    const std::string available = absl::StrJoin(all, ", ", describe);
-    return Error(absl::StatusCode::kNotFound, reason::kCacheNotFound,
-                 absl::StrCat(NameOf(document.key), " has no such cache; it has: ",
-                              available.empty() ? "none" : available),
-                 {{"available", available}});
-  }
-  if (usable.size() > 1) {
-    return Error(absl::StatusCode::kInvalidArgument, reason::kCacheAmbiguous,
-                 absl::StrCat("several caches match, choose one by its id: ",
-                              absl::StrJoin(usable, ", ", describe)),
-                 {{"field", "memory.ratio_ppm"},
-                  {"cache_ids", absl::StrJoin(usable, ",", [](std::string* out, auto* cache) {
-                     absl::StrAppend(out, cache->spec.id);
-                   })}});
-  }
-  if (usable.front()->file.quarantined) {
-    return Error(absl::StatusCode::kDataLoss, reason::kArtifactDamaged,
-                 absl::StrCat("cache ", usable.front()->spec.id, " of ", NameOf(document.key),
-                              " is damaged and quarantined; delete it and build it again"));
-  }
-  return *usable.front();
+  const auto mode = engine::ModeFromName(collection->settings.default_mode);
+  const bool names_adapter = question.adapter_version != 0;
+  if (mode && (engine::UsesAdapter(*mode) || !names_adapter)) return *mode;
+  return names_adapter || document.current_adapter_version != 0 ? Mode::kBaseKvAdapterDecode
+                                                                : Mode::kBase;
 }
 
 absl::Status Resolver::EncodePrompt(const Question& question, ResolvedQuestion& resolved) const {

@@ -37,16 +37,9 @@ class Resolver {
 
   absl::StatusOr<ResolvedQuestion> Resolve(const Question& question) const;
 
-  /// The cache of `document` that a question asks for; nothing where none matches. Also used after
-  /// a missing cache was built.
-  absl::StatusOr<std::optional<store::Cache>> ChooseCache(const Question& question,
-                                                          const store::Document& document) const;
-
  private:
   absl::StatusOr<engine::Mode> DecideMode(const Question& question,
                                           const store::Document& document) const;
-  absl::StatusOr<store::Adapter> ChooseAdapter(const Question& question,
-                                               const store::Document& document) const;
   absl::Status EncodePrompt(const Question& question, ResolvedQuestion& resolved) const;
   absl::Status CheckLength(const Question& question, const ResolvedQuestion& resolved) const;
 

@@ -69,12 +69,22 @@ void Scheduler::Resolved(const LivePtr& live, absl::StatusOr<ResolvedQuestion> r
 }
 
 void Scheduler::BuildCache(const LivePtr& live) {
+  // Mode and adapter are as admitted, also when the document's current adapter changes meanwhile.
+  Question admitted = live->question();
+  admitted.mode = live->resolved.mode;
+  admitted.adapter_version = live->resolved.adapter ? live->resolved.adapter->version : 0;
+  CacheBuildRequest request;
+  request.key = live->resolved.document;
+  request.compressions = {
+      {.ratio_ppm = live->resolved.ratio_ppm, .profile = live->resolved.profile}};
+  request.maker = {.mode = live->resolved.mode,
+                   .adapter_version = admitted.adapter_version,
+                   .allow_adapter_mismatch = admitted.allow_adapter_mismatch};
   parts_.build_missing(
-      live->resolved.document, live->resolved.ratio_ppm, live->resolved.profile,
-      [this, live](absl::Status status) {
+      std::move(request), [this, live, admitted = std::move(admitted)](absl::Status status) {
         if (!status.ok()) return EndLive(live, status);
-        parts_.executor->Run([this, live] {
-          absl::StatusOr<ResolvedQuestion> resolved = resolver_.Resolve(live->question());
+        parts_.executor->Run([this, live, admitted] {
+          absl::StatusOr<ResolvedQuestion> resolved = resolver_.Resolve(admitted);
           if (resolved.ok() && resolved->cache) {
             const store::CacheSpec& spec = resolved->cache->spec;
             live->Update(

@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "adapter_store/sync.h"
+#include "server/ingest/build.h"
 #include "server/query/asker.h"
 #include "server/query/question.h"
 #include "server/query/resolver.h"
@@ -26,10 +27,9 @@ namespace docmem::server {
 
 class LiveQuestion;
 
-/// Builds an absent cache of a document for a question that asked for it, then calls `done` once.
+/// Builds an absent cache for a question that asked for it, then calls `done` once.
 using BuildMissingCache =
-    std::function<void(const store::DocumentKey& document, uint32_t ratio_ppm,
-                       engine::Profile profile, absl::AnyInvocable<void(absl::Status)> done)>;
+    std::function<void(CacheBuildRequest request, absl::AnyInvocable<void(absl::Status)> done)>;
 
 struct SchedulerOptions {
   uint32_t max_queue = 256;     ///< questions that wait: resolving, building, for a slot, loading

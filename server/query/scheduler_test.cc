@@ -155,7 +155,7 @@ TEST_F(SchedulerTest, WhatTheRegistryLacksIsRefusedByName) {
          q.mode = engine::Mode::kAdapterPrefill;
          q.scope = engine::AdapterScope::kAnswerOnly;
        }},
-      {reason::kNotImplemented, [](Question& q) { q.mode = engine::Mode::kAdapterPrefill; }},
+      {reason::kNoCurrentAdapter, [](Question& q) { q.mode = engine::Mode::kAdapterPrefill; }},
       {reason::kContextTooLong, [](Question& q) { q.max_tokens = 4'000'000; }},
   };
   for (const Case& one : cases) {
@@ -263,10 +263,11 @@ TEST_F(SchedulerTest, QuestionsEndedAtAnyMomentLeaveNothingBehind) {
 
 TEST_F(SchedulerTest, AMissingCacheIsBuiltFirstWhenAskedFor) {
   parts_.Publish("d", {900'000});
-  build_missing_ = [this](const store::DocumentKey& key, uint32_t ratio_ppm, engine::Profile,
-                          absl::AnyInvocable<void(absl::Status)> done) {
-    EXPECT_EQ(key.id, "d");
-    EXPECT_EQ(ratio_ppm, 500'000U);
+  build_missing_ = [](const CacheBuildRequest& request,
+                      absl::AnyInvocable<void(absl::Status)> done) {
+    EXPECT_EQ(request.key.id, "d");
+    EXPECT_EQ(request.compressions.front().ratio_ppm, 500'000U);
+    EXPECT_EQ(request.maker, CacheMaker{});
     done(absl::ResourceExhaustedError("no room"));
   };
   Scheduler* const scheduler = MakeScheduler();
@@ -277,6 +278,30 @@ TEST_F(SchedulerTest, AMissingCacheIsBuiltFirstWhenAskedFor) {
   ASSERT_TRUE(scheduler->Submit(std::move(question), sink).ok());
   ASSERT_TRUE(sink->WaitClosed());
   EXPECT_EQ(sink->status, absl::ResourceExhaustedError("no room"));
+}
+
+TEST_F(SchedulerTest, TheBuiltCacheIsOfTheModeAndTheAdapterThatWereAdmitted) {
+  const store::Document document = parts_.Publish("d", {900'000});
+  parts_.PublishAdapter(document.key, "all-modules");
+  build_missing_ = [&](const CacheBuildRequest& request,
+                       absl::AnyInvocable<void(absl::Status)> done) {
+    EXPECT_EQ(request.maker.mode, engine::Mode::kBaseScoreAdapterPrefill);
+    EXPECT_EQ(request.maker.adapter_version, 1U);
+    EXPECT_EQ(request.compressions.front().profile, engine::Profile::kKnorm);
+    // Too late for this question, which then finds its own cache absent.
+    EXPECT_EQ(parts_.PublishAdapter(document.key, "rslora").version, 2U);
+    done(absl::OkStatus());
+  };
+  Scheduler* const scheduler = MakeScheduler();
+  const auto sink = std::make_shared<RecordingSink>();
+  Question question = Ask("d", "r");
+  question.mode = engine::Mode::kBaseScoreAdapterPrefill;
+  question.ratio_ppm = 500'000;
+  question.profile = engine::Profile::kKnorm;
+  question.build_if_missing = true;
+  ASSERT_TRUE(scheduler->Submit(std::move(question), sink).ok());
+  ASSERT_TRUE(sink->WaitClosed());
+  EXPECT_EQ(store::ReasonOf(sink->status), reason::kCacheNotFound) << sink->status;
 }
 
 TEST_F(SchedulerTest, ProgressComesWhileAQuestionWaits) {

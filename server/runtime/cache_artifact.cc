@@ -30,7 +30,10 @@ absl::Status WriteTo(store::ArtifactWriter& writer, const engine::Cache& cache) 
   }
 }
 
-bool Scored(uint32_t ratio_ppm) { return ratio_ppm != 0 && ratio_ppm != engine::kRatioOnePpm; }
+// A row says nothing of makers that are no adapter.
+std::string AdapterHash(const std::string& maker) {
+  return maker == engine::kBaseMaker || maker == engine::kNoMaker ? "" : maker;
+}
 
 }  // namespace
 
@@ -45,8 +48,10 @@ store::NewCache CacheArtifact(const engine::Engine& engine,
       .id = identity.Digest(),
       .identity = {fields.begin(), fields.end()},
       .ratio_ppm = compression.ratio_ppm,
-      .profile = Scored(compression.ratio_ppm) ? engine::ProfileName(compression.profile) : "none",
+      .profile = engine::IsScored(compression) ? engine::ProfileName(compression.profile) : "none",
       .kv_dtype = identity.kv_dtype,
+      .writer_adapter_hash = AdapterHash(identity.writer),
+      .scorer_adapter_hash = AdapterHash(identity.scorer),
       .system_text_digest = engine::Sha256Hex(
           system_text.empty() ? engine.prompt_format().default_system_text() : system_text),
       .head_tokens = static_cast<uint32_t>(identity.head_tokens),

@@ -61,11 +61,7 @@ Memories::AcquireId Memories::Acquire(const store::DocumentKey& document, const 
   items.push_back({.key = KeyOf(document, cache),
                    .bytes = cache.file.bytes,
                    .loader = [this, file = cache.file] { return LoadCache(file); }});
-  if (adapter != nullptr) {
-    items.push_back({.key = KeyOf(*adapter),
-                     .bytes = adapter->packed.bytes,
-                     .loader = [this, file = adapter->packed] { return LoadAdapter(file); }});
-  }
+  if (adapter != nullptr) items.push_back(ItemOf(*adapter));
   return loaded_.Acquire(
       std::move(items), when_full,
       [done = std::move(done)](absl::StatusOr<LoadedCache::Leases> leases) mutable {
@@ -79,6 +75,24 @@ Memories::AcquireId Memories::Acquire(const store::DocumentKey& document, const 
         }
         done(std::move(memories));
       });
+}
+
+Memories::AcquireId Memories::AcquireAdapter(const store::Adapter& adapter,
+                                             store::WhenFull when_full, AdapterDone done) {
+  std::vector<store::ResidentItem<Loaded>> items;
+  items.push_back(ItemOf(adapter));
+  return loaded_.Acquire(
+      std::move(items), when_full,
+      [done = std::move(done)](absl::StatusOr<LoadedCache::Leases> leases) mutable {
+        if (!leases.ok()) return done(leases.status());
+        done(Share(std::move((*leases)[0]), &Loaded::adapter));
+      });
+}
+
+store::ResidentItem<Memories::Loaded> Memories::ItemOf(const store::Adapter& adapter) const {
+  return {.key = KeyOf(adapter),
+          .bytes = adapter.packed.bytes,
+          .loader = [this, file = adapter.packed] { return LoadAdapter(file); }};
 }
 
 void Memories::Prefetch(const store::DocumentKey& document, const store::Cache& cache,

@@ -35,6 +35,8 @@ class Memories : public Residency {
  public:
   using AcquireId = store::AcquireId;
   using Done = absl::AnyInvocable<void(absl::StatusOr<LeasedMemories>)>;
+  using AdapterDone =
+      absl::AnyInvocable<void(absl::StatusOr<std::shared_ptr<const engine::Adapter>>)>;
 
   /// `loaders` runs loads: disk, checksum, decoding. All but `engine` must outlive this.
   Memories(std::shared_ptr<const engine::Engine> engine, store::AdapterStore* store,
@@ -44,6 +46,9 @@ class Memories : public Residency {
   /// `ResidentCache::Acquire` for when `done` runs and how it fails.
   AcquireId Acquire(const store::DocumentKey& document, const store::Cache& cache,
                     const store::Adapter* adapter, store::WhenFull when_full, Done done);
+  /// An adapter alone, kept loaded while the pointer lives.
+  AcquireId AcquireAdapter(const store::Adapter& adapter, store::WhenFull when_full,
+                           AdapterDone done);
   void Cancel(AcquireId id) { loaded_.Cancel(id); }
 
   void SetPins(const store::Document& document, const store::Adapter* current) override;
@@ -65,6 +70,7 @@ class Memories : public Residency {
   };
   using LoadedCache = store::ResidentCache<Loaded>;
 
+  store::ResidentItem<Loaded> ItemOf(const store::Adapter& adapter) const;
   absl::StatusOr<std::unique_ptr<const Loaded>> LoadCache(const store::StoredFile& file) const;
   absl::StatusOr<std::unique_ptr<const Loaded>> LoadAdapter(const store::StoredFile& file) const;
   absl::StatusOr<engine::SharedBytes> Read(const store::StoredFile& file) const;

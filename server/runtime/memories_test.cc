@@ -76,6 +76,28 @@ TEST(MemoriesTest, CacheAndAdapterAreLeasedTogetherAndNamedAmongTheResidents) {
   }
 }
 
+TEST(MemoriesTest, AnAdapterIsLeasedAloneAndSharedWithQuestions) {
+  TestParts parts;
+  const store::Document document = parts.Publish("d", {500'000});
+  const store::Adapter adapter = parts.PublishAdapter(document.key, "all-modules");
+  std::shared_ptr<const engine::Adapter> alone;
+  TestEvent done;
+  parts.memories.AcquireAdapter(adapter, store::WhenFull::kWait,
+                                [&](absl::StatusOr<std::shared_ptr<const engine::Adapter>> leased) {
+                                  EXPECT_TRUE(leased.ok()) << leased.status();
+                                  if (leased.ok()) alone = *std::move(leased);
+                                  done.Notify();
+                                });
+  done.Wait();
+  ASSERT_NE(alone, nullptr);
+  EXPECT_EQ(alone->content_hash(), adapter.spec.hash);
+  ASSERT_EQ(parts.memories.Residents().size(), 1U);
+  EXPECT_EQ(parts.memories.Residents().front().resident.leases, 1U);
+  const auto memories = AcquireNow(parts, document, &adapter);
+  ASSERT_TRUE(memories.ok()) << memories.status();
+  EXPECT_EQ(memories->adapter.get(), alone.get());
+}
+
 TEST(MemoriesTest, ADamagedFileIsQuarantinedAndOthersAreServed) {
   TestParts parts;
   const store::Document damaged = parts.Publish("damaged", {0});

@@ -33,13 +33,22 @@ absl::StatusOr<std::vector<engine::Profile>> ToProfiles(
   for (const int value : profiles) {
     const auto profile = FromMessage(static_cast<v1::Profile>(value));
     if (!profile) return InvalidField("profiles", absl::StrCat("unknown value ", value));
-    if (*profile != engine::Profile::kCompactor) {
-      return NotImplemented("the profile " + engine::ProfileName(*profile));
-    }
     chosen.push_back(*profile);
   }
   if (chosen.empty()) chosen.push_back(engine::Profile::kCompactor);
   return chosen;
+}
+
+// Whether keys and values shall be int8.
+absl::StatusOr<bool> IsInt8(v1::KvDtype wanted, const std::string& models_own) {
+  if (wanted == v1::KV_DTYPE_INT8) return true;
+  const v1::KvDtype own = KvDtypeToMessage(models_own);
+  if (wanted == v1::KV_DTYPE_UNSPECIFIED || wanted == own) return false;
+  return InvalidField(
+      "kv_dtype",
+      absl::StrCat(v1::KvDtype_IsValid(wanted) ? v1::KvDtype_Name(wanted) : absl::StrCat(wanted),
+                   " isn't possible with the running model; possible are ", v1::KvDtype_Name(own),
+                   ", its own, and ", v1::KvDtype_Name(v1::KV_DTYPE_INT8)));
 }
 
 }  // namespace
@@ -47,7 +56,7 @@ absl::StatusOr<std::vector<engine::Profile>> ToProfiles(
 absl::StatusOr<std::vector<engine::Compression>> ToCompressions(
     const google::protobuf::RepeatedField<uint32_t>& ratios_ppm,
     const google::protobuf::RepeatedField<int>& profiles, v1::KvDtype kv_dtype,
-    uint32_t default_ratio_ppm) {
+    const BuildDefaults& defaults) {
   if (ratios_ppm.size() > kMaxRatios) {
     return InvalidField("ratio_ppm", absl::StrCat("has ", ratios_ppm.size(), " values; at most ",
                                                   kMaxRatios, " are allowed"));
@@ -56,19 +65,17 @@ absl::StatusOr<std::vector<engine::Compression>> ToCompressions(
     return InvalidField("profiles", absl::StrCat("has ", profiles.size(), " values; at most ",
                                                  kMaxProfiles, " are allowed"));
   }
-  if (!v1::KvDtype_IsValid(kv_dtype)) {
-    return InvalidField("kv_dtype", absl::StrCat("unknown value ", kv_dtype));
-  }
-  if (kv_dtype != v1::KV_DTYPE_UNSPECIFIED) return NotImplemented("a chosen kv_dtype");
+  const absl::StatusOr<bool> int8 = IsInt8(kv_dtype, defaults.kv_dtype);
+  if (!int8.ok()) return int8.status();
   absl::StatusOr<std::vector<engine::Profile>> chosen = ToProfiles(profiles);
   if (!chosen.ok()) return chosen.status();
   std::vector<uint32_t> ratios(ratios_ppm.begin(), ratios_ppm.end());
-  if (ratios.empty()) ratios.push_back(default_ratio_ppm);
+  if (ratios.empty()) ratios.push_back(defaults.ratio_ppm);
   std::vector<engine::Compression> compressions;
   for (const uint32_t ratio : ratios) {
     if (absl::Status status = CheckRatio("ratio_ppm", ratio); !status.ok()) return status;
     for (const engine::Profile profile : *chosen) {
-      compressions.push_back({.ratio_ppm = ratio, .profile = profile});
+      compressions.push_back({.ratio_ppm = ratio, .profile = profile, .int8 = *int8});
     }
   }
   return compressions;

@@ -10,13 +10,17 @@
 
 namespace docmem::server {
 
-/// Ratios × profiles in the order asked; no ratios: `default_ratio_ppm`; no profiles: compactor.
-/// INVALID_ARGUMENT naming the field; UNIMPLEMENTED for a profile or KV dtype that doesn't exist
-/// yet.
+/// What is meant where a request says nothing.
+struct BuildDefaults {
+  uint32_t ratio_ppm = 0;
+  std::string kv_dtype;  ///< the model's own, see `Builds::kv_dtype`
+};
+
+/// Ratios × profiles in the order asked; no profiles: compactor. INVALID_ARGUMENT naming the field.
 absl::StatusOr<std::vector<engine::Compression>> ToCompressions(
     const google::protobuf::RepeatedField<uint32_t>& ratios_ppm,
     const google::protobuf::RepeatedField<int>& profiles, v1::KvDtype kv_dtype,
-    uint32_t default_ratio_ppm);
+    const BuildDefaults& defaults);
 
 v1::BuildProgress ToMessage(const BuildProgress& progress);
 v1::BuildSeconds SecondsOf(const BuildResult& result);

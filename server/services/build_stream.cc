@@ -52,10 +52,7 @@ absl::StatusOr<CacheBuildRequest> BuildStream::Read() const {
   if (!mode && request_->mode() != v1::MODE_UNSPECIFIED) {
     return InvalidField("mode", absl::StrCat("unknown value ", request_->mode()));
   }
-  if (mode && !engine::UsesBaseCache(*mode)) {
-    return NotImplemented("the mode " + std::string(engine::ModeName(*mode)));
-  }
-  if (request_->adapter_version() != 0) {
+  if (request_->adapter_version() != 0 && (!mode || engine::UsesBaseCache(*mode))) {
     return InvalidField("adapter_version", "goes with the adapter-prefill modes only");
   }
   if (absl::Status status =
@@ -67,12 +64,14 @@ absl::StatusOr<CacheBuildRequest> BuildStream::Read() const {
   if (!collection.ok()) return collection.status();
   absl::StatusOr<std::vector<engine::Compression>> compressions =
       ToCompressions(request_->ratio_ppm(), request_->profiles(), request_->kv_dtype(),
-                     collection->settings.default_ratio_ppm);
+                     {collection->settings.default_ratio_ppm, build_.kv_dtype()});
   if (!compressions.ok()) return compressions.status();
   CacheBuildRequest build;
   build.key = *std::move(key);
   build.compressions = *std::move(compressions);
   if (request_->has_system_text()) build.system_text = request_->system_text();
+  build.maker = {.mode = mode.value_or(engine::Mode::kBase),
+                 .adapter_version = request_->adapter_version()};
   return build;
 }
 

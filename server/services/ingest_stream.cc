@@ -100,7 +100,7 @@ absl::Status IngestStream::TakeHeader(const v1::IngestHeader& header) {
   if (!settings.ok()) return settings.status();
   absl::StatusOr<std::vector<engine::Compression>> compressions =
       ToCompressions(options.ratio_ppm(), options.profiles(), options.kv_dtype(),
-                     settings->settings.default_ratio_ppm);
+                     {settings->settings.default_ratio_ppm, build_.kv_dtype()});
   if (!compressions.ok()) return compressions.status();
   request.key = {*std::move(collection), header.document()};
   request.compressions = *std::move(compressions);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "absl/functional/function_ref.h"
@@ -16,6 +17,8 @@ namespace docmem::server {
 class LiveBuild {
  public:
   explicit LiveBuild(const Late<Builds>* builds) : builds_(builds) {}
+
+  std::string kv_dtype() const { return (*builds_)->kv_dtype(); }  ///< see `Builds`
 
   /// `start` hands the build in; its failure is returned and nothing remains.
   absl::Status Start(absl::FunctionRef<absl::StatusOr<Builds::Ticket>(Builds&)> start) {

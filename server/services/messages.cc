@@ -7,17 +7,6 @@
 namespace docmem::server {
 namespace {
 
-v1::KvDtype KvDtypeToMessage(const std::string& name) {
-  constexpr std::pair<const char*, v1::KvDtype> kNames[] = {{"float32", v1::KV_DTYPE_FLOAT32},
-                                                            {"bfloat16", v1::KV_DTYPE_BFLOAT16},
-                                                            {"float16", v1::KV_DTYPE_FLOAT16},
-                                                            {"int8", v1::KV_DTYPE_INT8}};
-  for (const auto& [known, value] : kNames) {
-    if (name == known) return value;
-  }
-  return v1::KV_DTYPE_UNSPECIFIED;
-}
-
 v1::Document::State ToMessage(store::DocumentState state) {
   switch (state) {
     case store::DocumentState::kBuilding:
@@ -87,6 +76,17 @@ v1::Profile ProfileToMessage(const std::string& name) {
 std::optional<engine::Profile> FromMessage(v1::Profile profile) {
   if (profile == v1::PROFILE_UNSPECIFIED || !v1::Profile_IsValid(profile)) return std::nullopt;
   return static_cast<engine::Profile>(static_cast<int>(profile) - 1);
+}
+
+v1::KvDtype KvDtypeToMessage(const std::string& name) {
+  constexpr std::pair<const char*, v1::KvDtype> kNames[] = {{"float32", v1::KV_DTYPE_FLOAT32},
+                                                            {"bfloat16", v1::KV_DTYPE_BFLOAT16},
+                                                            {"float16", v1::KV_DTYPE_FLOAT16},
+                                                            {"int8", v1::KV_DTYPE_INT8}};
+  for (const auto& [known, value] : kNames) {
+    if (name == known) return value;
+  }
+  return v1::KV_DTYPE_UNSPECIFIED;
 }
 
 v1::Tier ToMessage(store::Tier tier) { return static_cast<v1::Tier>(static_cast<int>(tier) + 1); }

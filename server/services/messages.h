@@ -30,6 +30,9 @@ std::optional<engine::AdapterScope> FromMessage(v1::AdapterScope scope);
 v1::Profile ProfileToMessage(const std::string& name);
 std::optional<engine::Profile> FromMessage(v1::Profile profile);
 
+/// By its name in a registry row; unspecified for any other text.
+v1::KvDtype KvDtypeToMessage(const std::string& name);
+
 v1::Tier ToMessage(store::Tier tier);
 v1::ArtifactKind ToMessage(store::ResidentKind kind);
 
