@@ -2,8 +2,12 @@
 
 import pytest
 from client import ask_request, refused
+from folders import adapter
 from stubs import v1
 from texts import document
+
+PROFILES = [v1.PROFILE_COMPACTOR, v1.PROFILE_KNORM, v1.PROFILE_RANDOM, v1.PROFILE_STREAMING,
+            v1.PROFILE_COMPACTOR_VLLM]
 
 
 def delete_cache(client, name, cache_id, **fields):
@@ -130,3 +134,74 @@ def test_a_short_document_of_which_nothing_is_left_answers_like_none(client):
     almost, none = (client.ask("short", ratio=ratio) for ratio in (999_999, 1_000_000))
     assert almost.tokens == none.tokens
     assert almost.log_probabilities == pytest.approx(none.log_probabilities, abs=1e-4)
+
+
+def test_one_build_makes_every_ratio_with_every_profile(client):
+    text = document("profiles", 60)
+    client.ingest(text, "profiles", ratio_ppm=[0])
+    built = client.build("profiles", ratio_ppm=[500_000, 900_000], profiles=PROFILES)
+    made = [(cache.ratio_ppm, cache.profile) for cache in built.caches]
+    assert made == [(ratio, profile) for ratio in (500_000, 900_000) for profile in PROFILES]
+    assert len(built.built_cache_ids) == len({cache.id for cache in built.caches}) == 10
+    listed = client.document("profiles").caches
+    assert [cache.id for cache in listed[1:]] == [cache.id for cache in built.caches]
+    assert len({(cache.ratio_ppm, cache.kept_tokens) for cache in built.caches}) == 2
+    answers = {}
+    for cache in built.caches:
+        answer = client.ask("profiles", ratio=cache.ratio_ppm, profile=cache.profile)
+        assert answer.started.cache_id == cache.id
+        answers[cache.id] = tuple(answer.log_probabilities)
+    assert len(set(answers.values())) == 10, "every choice of tokens is another"
+    refused(lambda: client.ask("profiles", ratio=500_000), "INVALID_ARGUMENT", "CACHE_AMBIGUOUS")
+    # The same one by one, and when a question builds it.
+    other = client.ingest(text, "one", ratio_ppm=[900_000], profiles=PROFILES[3:])
+    assert [cache.id for cache in other.document.caches] == [cache.id for cache in built.caches[8:]]
+    asked = client.ask("one", ratio=500_000, profile=v1.PROFILE_KNORM, build_if_missing=True)
+    assert asked.started.cache_id == built.caches[1].id
+    assert asked.log_probabilities == pytest.approx(answers[built.caches[1].id], abs=1e-4)
+    refused(lambda: client.ask("one", ratio=900_000, profile=v1.PROFILE_RANDOM),
+            "NOT_FOUND", "CACHE_NOT_FOUND")
+
+
+def test_an_adapters_caches_come_in_every_profile_too(client):
+    client.ingest(document("ragged"), "ragged", ratio_ppm=[0])
+    client.upload("ragged", adapter())
+    for mode in (v1.MODE_ADAPTER_PREFILL, v1.MODE_BASE_SCORE_ADAPTER_PREFILL):
+        built = client.build("ragged", mode=mode, ratio_ppm=[500_000], profiles=PROFILES,
+                             kv_dtype=v1.KV_DTYPE_INT8)
+        assert [cache.profile for cache in built.caches] == PROFILES
+        for profile in PROFILES:
+            assert client.ask("ragged", mode=mode, ratio=500_000, profile=profile).finished
+
+
+def test_int8_is_another_cache_with_nearly_the_same_answers(client):
+    client.ingest(document("int8"), "int8", ratio_ppm=[500_000])
+    plain = client.document("int8").caches[0]
+    small = client.build("int8", ratio_ppm=[500_000], kv_dtype=v1.KV_DTYPE_INT8).caches[0]
+    assert (plain.kv_dtype, small.kv_dtype) == (v1.KV_DTYPE_FLOAT32, v1.KV_DTYPE_INT8)
+    assert small.kept_tokens == plain.kept_tokens
+    assert small.stored_bytes < plain.stored_bytes / 2
+    assert small.device_bytes < plain.device_bytes / 2
+    refused(lambda: client.ask("int8", ratio=500_000), "INVALID_ARGUMENT", "CACHE_AMBIGUOUS")
+    scores = [client.score("int8", "The mayor hides 12 lanterns.", cache_id=cache.id).tokens
+              for cache in (plain, small)]
+    deltas = [abs(one.log_probability - other.log_probability) for one, other in zip(*scores)]
+    assert 0 < sum(deltas) / len(deltas) <= 0.05
+    made = client.ingest(document("int8"), "only", ratio_ppm=[500_000], kv_dtype=v1.KV_DTYPE_INT8)
+    assert [cache.id for cache in made.document.caches] == [small.id]
+    assert client.ask("only").tokens == client.ask("int8", cache_id=small.id).tokens
+    assert client.ask("only", ratio=500_000).started.cache_id == small.id
+
+
+def test_the_models_own_dtype_may_be_named_and_no_other(client):
+    made = client.ingest(document("dtype"), "dtype", kv_dtype=v1.KV_DTYPE_FLOAT32).document
+    assert not client.build("dtype").built_cache_ids
+    assert not client.build("dtype", kv_dtype=v1.KV_DTYPE_FLOAT32).built_cache_ids
+    for wrong in ("KV_DTYPE_BFLOAT16", "KV_DTYPE_FLOAT16"):
+        for call in (client.build, lambda name, **more: client.ingest("x", "no", **more)):
+            why = refused(
+                lambda call=call: call("dtype", kv_dtype=v1.KvDtype.Value(wrong)),
+                "INVALID_ARGUMENT", "INVALID_FIELD", "kv_dtype")
+            for part in (wrong, "KV_DTYPE_FLOAT32", "KV_DTYPE_INT8"):
+                assert part in why.message
+    assert client.document("dtype") == made

@@ -184,6 +184,37 @@ def test_caches_are_built_listed_and_deleted(cli):
     assert cli.error("cache", "delete", "d", cache_id)["reason"] == "CACHE_NOT_FOUND"
 
 
+def test_caches_of_every_kind_are_built_listed_and_asked(cli):
+    cli.json("ingest", "-", "--id", "kinds", "--ratio", "0.5", "--profile", "compactor,knorm",
+             stdin=document("kinds").encode())
+    made = cli.json("adapter", "upload", "kinds", ADAPTERS / "all-modules")
+    built = cli.json("cache", "build", "kinds", "--mode", "adapter-prefill", "--adapter", "1",
+                     "--ratio", "0.5,0", "--profile", "compactor-vllm", "--kv-dtype", "int8")
+    scored, whole = built["caches"]
+    assert scored["profile"] == "PROFILE_COMPACTOR_VLLM" and scored["kvDtype"] == "KV_DTYPE_INT8"
+    assert scored["writerAdapterHash"] == scored["scorerAdapterHash"] == made["hash"]
+    for text in (cli.text("show", "kinds"), cli.text("cache", "list", "kinds")):
+        rows = {line.split()[-1]: line.split() for line in text.splitlines() if line}
+        short = made["hash"][:12]
+        assert rows[scored["id"]][:5] == ["0.5", "compactor-vllm", "int8", short, short]
+        assert rows[whole["id"]][:5] == ["0", "-", "int8", short, "-"]
+        knorm = next(row for row in rows.values() if "knorm" in row)
+        assert knorm[2:5] == ["float32", "base", "base"]
+    assert "0.5, 0.5 (knorm), 0.5 (compactor-vllm, int8, adapter)" in cli.text("list")
+    choice = ("--mode", "adapter-prefill", "--ratio", "0.5", "--profile", "compactor-vllm")
+    answer = cli.json("ask", "kinds", "Which?", *choice, "--max-tokens", "4")
+    assert answer["started"]["cacheId"] == scored["id"]
+    score = cli.json("score", "kinds", "Which?", "This.", *choice)
+    assert score["started"]["cacheId"] == scored["id"]
+    error = cli.error("ask", "kinds", "q", "--mode", "base-score-adapter-prefill", "--ratio", "0.5")
+    assert error["reason"] == "CACHE_NOT_FOUND"
+    built = cli.json("ask", "kinds", "q", "--mode", "base-score-adapter-prefill", "--ratio", "0.5",
+                     "--build", "--max-tokens", "4")
+    assert built["finished"]["documentTokensPrefilled"] > 0
+    assert cli.error("cache", "build", "kinds", "--kv-dtype", "float16")["code"] == (
+        "INVALID_ARGUMENT")
+
+
 def test_adapters_are_uploaded_chosen_downloaded_and_deleted(cli):
     cli.json("ingest", "-", "--id", "a", stdin=document("a").encode())
     made = cli.json("adapter", "upload", "a", ADAPTERS / "all-modules")
@@ -254,8 +285,6 @@ def test_status_health_and_drain(cli):
 @pytest.mark.parametrize("arguments", [
     ["export", "d", "out.docmem"], ["train", "d"], ["jobs", "list"], ["jobs", "show", "j"],
     ["jobs", "cancel", "j"], ["route", "q"], ["ask", "--route", "q"],
-    ["ask", "d", "q", "--mode", "adapter-prefill"], ["cache", "build", "d", "--profile", "knorm"],
-    ["cache", "build", "d", "--kv-dtype", "int8"],
 ])
 def test_what_doesnt_exist_yet_says_so(cli, arguments):
     error = cli.error(*arguments)

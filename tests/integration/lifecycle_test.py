@@ -161,15 +161,23 @@ def test_a_budget_above_the_memory_limit_is_refused_with_the_arithmetic(make_dae
         assert part in log, log
 
 
-def test_the_data_folder_keeps_its_compute_type(make_daemon, tmp_path):
+@pytest.mark.parametrize("dtype", ["bfloat16", "int8"])
+def test_the_data_folder_keeps_its_compute_type(make_daemon, tmp_path, dtype):
     # Fault 6: `auto` is settled once, and the settled type is what is compared.
-    daemon = make_daemon("--dtype", "bfloat16", folder=tmp_path / "one").start()
-    assert daemon.client().status().model.dtype == "bfloat16"
+    daemon = make_daemon("--dtype", dtype, folder=tmp_path / "one").start()
+    client = daemon.client()
+    assert client.status().model.dtype == dtype
+    # Only weights are int8.
+    made = client.ingest(document("dtype"), "d").document
+    assert [cache.kv_dtype for cache in made.caches] == [v1.KV_DTYPE_BFLOAT16]
+    before = client.ask("d")
     daemon.kill()
     code, log = make_daemon("--dtype", "float32", folder=tmp_path / "one").refusal()
-    assert code == 1 and "--dtype bfloat16" in log
+    assert code == 1 and f"--dtype {dtype}" in log
     daemon = make_daemon("--dtype", "auto", folder=tmp_path / "one").start()
-    assert daemon.client().status().model.dtype == "bfloat16"
+    client = daemon.client()
+    assert client.status().model.dtype == dtype
+    assert client.ask("d").log_probabilities == before.log_probabilities
 
 
 def test_settings_come_from_flag_variable_file_and_default_in_this_order(tmp_path):

@@ -6,8 +6,6 @@ from folders import adapter
 from stubs import v1
 from texts import document
 
-PREFILL_MODES = [v1.MODE_ADAPTER_PREFILL, v1.MODE_BASE_SCORE_ADAPTER_PREFILL]
-PROFILES = [v1.PROFILE_KNORM, v1.PROFILE_RANDOM, v1.PROFILE_STREAMING, v1.PROFILE_COMPACTOR_VLLM]
 HEADER = v1.ImportDocumentRequest(header=v1.ImportHeader(document="i"))
 
 
@@ -16,23 +14,6 @@ def settings(**values):
 
 
 CASES = {
-    **{f"Ask in mode {mode}": (lambda c, mode=mode: c.ask("d", mode=mode), "prefill")
-       for mode in PREFILL_MODES},
-    **{f"Score in mode {mode}": (lambda c, mode=mode: c.score("d", "a", mode=mode), "prefill")
-       for mode in PREFILL_MODES},
-    **{f"BuildCache in mode {mode}": (lambda c, mode=mode: c.build("d", mode=mode), "prefill")
-       for mode in PREFILL_MODES},
-    **{f"Ingest with profile {profile}": (
-        lambda c, profile=profile: c.ingest("t", "new", profiles=[profile]), "profile")
-       for profile in PROFILES},
-    **{f"BuildCache with profile {profile}": (
-        lambda c, profile=profile: c.build("d", profiles=[profile]), "profile")
-       for profile in PROFILES},
-    **{f"Ask that builds with profile {profile}": (
-        lambda c, profile=profile: c.ask("d", ratio=5, profile=profile, build_if_missing=True),
-        "profile") for profile in PROFILES},
-    "Ingest with int8": (lambda c: c.ingest("t", "new", kv_dtype=v1.KV_DTYPE_INT8), "kv_dtype"),
-    "BuildCache with int8": (lambda c: c.build("d", kv_dtype=v1.KV_DTYPE_INT8), "kv_dtype"),
     "Ingest with training": (
         lambda c: c.ingest("t", "new", train_after=v1.TrainingOptions()), "train"),
     "Export": (lambda c: c.documents.Export(v1.ExportDocumentRequest(document="d")), "export"),
@@ -81,14 +62,8 @@ def test_it_is_refused_with_its_name(client, name):
     assert client.document("d") == before
 
 
-def test_a_profile_selects_among_the_caches_that_exist(client):
-    assert client.ask("d", ratio=900_000, profile=v1.PROFILE_COMPACTOR).finished
-    refused(lambda: client.ask("d", ratio=900_000, profile=v1.PROFILE_KNORM),
-            "NOT_FOUND", "CACHE_NOT_FOUND")
-
-
 def test_a_whole_document_with_an_unknown_option_leaves_nothing(client):
-    messages = ingest_messages(document("nothing"), "nothing", profiles=[v1.PROFILE_RANDOM])
+    messages = ingest_messages(document("nothing"), "nothing", train_after=v1.TrainingOptions())
     refused(lambda: client.documents.Ingest(messages), "UNIMPLEMENTED", "NOT_IMPLEMENTED")
     refused(lambda: client.queries.Ask(ask_request("nothing")),
             "NOT_FOUND", "DOCUMENT_NOT_FOUND")
