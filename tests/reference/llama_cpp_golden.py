@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Makes smollm2/llama_cpp.json: greedy answers of llama.cpp on SmolLM2's weights in fp32.
 
-    python3 -m venv llama && llama/bin/pip install -r requirements-llama-cpp.txt
+    python3 -m venv llama && llama/bin/pip install --no-deps -r requirements-llama-cpp.txt
     llama/bin/python llama_cpp_golden.py
 
-An environment of its own, because llama-cpp-python has to be compiled (about ten minutes on two
-cores). scripts/make_smollm2.py makes the model's folder first.
+An environment of its own, because pip has to compile llama-cpp-python. scripts/make_smollm2.py
+makes the model's folder first.
 """
 
 import json
