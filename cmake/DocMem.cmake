@@ -24,6 +24,8 @@ endif()
 # What every target of ours compiles and links with.
 function(docmem_set_options target)
   target_compile_options(${target} PRIVATE ${DOCMEM_WARNINGS})
+  # gRPC's targets bring this flag, and Clang wants it alike wherever the precompiled header is used.
+  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:Clang>:-pthread>)
   if(DOCMEM_SANITIZE)
     set(flags -fsanitize=${DOCMEM_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
     target_compile_options(${target} PRIVATE ${flags})

@@ -89,7 +89,7 @@ Setting Flag(const char* key, bool ServerOptions::* member, const char* help) {
 }
 
 Setting Level(const char* key, const char* help) {
-  constexpr const char* kNames[] = {"debug", "info", "warning", "error"};
+  static constexpr const char* kNames[] = {"debug", "info", "warning", "error"};
   return {.key = key,
           .kind = SettingKind::kText,
           .placeholder = "LEVEL",
@@ -100,7 +100,7 @@ Setting Level(const char* key, const char* help) {
                 return absl::InvalidArgumentError("must be debug, info, warning or error");
               },
           .value =
-              [kNames](const ServerOptions& options) {
+              [](const ServerOptions& options) {
                 return Quote(kNames[static_cast<int>(options.log_level)]);
               }};
 }

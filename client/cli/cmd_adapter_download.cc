@@ -111,6 +111,7 @@ class AdapterDownloadCommand final : public Command {
     if (!status.ok()) return status;
     if (session.json()) {
       std::vector<std::string> names;
+      names.reserve(sink.names.size());
       for (const std::string& name : sink.names) names.push_back(JsonString(name));
       session.PrintJson(JsonObject({{"folder", JsonString(folder_)},
                                     {"files", JsonArray(names)},

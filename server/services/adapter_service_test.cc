@@ -193,7 +193,7 @@ TEST_F(AdapterServiceTest, VersionsAreListedChosenAndDeleted) {
   grpc::ClientContext c4;
   ASSERT_TRUE(stub_->Delete(&c4, remove, &removed).ok());
   EXPECT_TRUE(removed.deleted());
-  EXPECT_THAT(server_.residency.notes, ElementsAre("forget d1 v2"));
+  EXPECT_THAT(server_.residency.notes(), ElementsAre("forget d1 v2"));
   grpc::ClientContext c5;
   EXPECT_EQ(ReasonOf(stub_->Delete(&c5, remove, &removed)), "ADAPTER_NOT_FOUND");
   remove.set_allow_missing(true);
@@ -209,7 +209,7 @@ TEST_F(AdapterServiceTest, ThePinsOfAPinnedDocumentFollowItsCurrentAdapter) {
   v1::SetCurrentAdapterResponse chosen;
   grpc::ClientContext context;
   ASSERT_TRUE(stub_->SetCurrent(&context, choose, &chosen).ok());
-  EXPECT_THAT(server_.residency.notes, ElementsAre("pin d1 0"));
+  EXPECT_THAT(server_.residency.notes(), ElementsAre("pin d1 0"));
 }
 
 }  // namespace

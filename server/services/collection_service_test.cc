@@ -126,7 +126,7 @@ TEST_F(CollectionServiceTest, PagesGoThroughAllCollections) {
 TEST_F(CollectionServiceTest, DeletingWithForceForgetsTheDocuments) {
   server_.Publish("d1", {"c1"});
   EXPECT_EQ(ReasonOf(Delete("default", true, false)), "COLLECTION_PROTECTED");
-  EXPECT_TRUE(server_.residency.notes.empty());
+  EXPECT_TRUE(server_.residency.notes().empty());
   ASSERT_TRUE(Create("papers").ok());
   ASSERT_TRUE(Delete("papers", true, false).ok());
   EXPECT_EQ(deleted_.deleted_documents(), 0U);

@@ -46,21 +46,30 @@ Detail DetailOf(const grpc::Status& status) {
 }  // namespace
 
 void FakeResidency::SetPins(const store::Document& document, const store::Adapter* current) {
-  notes.push_back(absl::StrCat("pin ", document.key.id, " ", current ? current->version : 0));
+  Note(absl::StrCat("pin ", document.key.id, " ", current ? current->version : 0));
 }
 void FakeResidency::Forget(const store::DocumentKey& document, const store::Cache& cache) {
-  notes.push_back(absl::StrCat("forget ", document.id, "/", cache.spec.id));
+  Note(absl::StrCat("forget ", document.id, "/", cache.spec.id));
 }
 void FakeResidency::Forget(const store::Adapter& adapter) {
-  notes.push_back(absl::StrCat("forget ", adapter.document.id, " v", adapter.version));
+  Note(absl::StrCat("forget ", adapter.document.id, " v", adapter.version));
 }
 void FakeResidency::ForgetDocument(const store::DocumentKey& document) {
-  notes.push_back(absl::StrCat("forget ", document.id));
+  Note(absl::StrCat("forget ", document.id));
 }
 void FakeResidency::Prefetch(const store::DocumentKey& document, const store::Cache& cache,
                              const store::Adapter*, absl::AnyInvocable<void(absl::Status)> done) {
-  notes.push_back(absl::StrCat("load ", document.id, "/", cache.spec.id));
+  Note(absl::StrCat("load ", document.id, "/", cache.spec.id));
   done(absl::OkStatus());
+}
+
+std::vector<std::string> FakeResidency::notes() {
+  const store::MutexLock lock(&mutex_);
+  return notes_;
+}
+void FakeResidency::Note(std::string note) {
+  const store::MutexLock lock(&mutex_);
+  notes_.push_back(std::move(note));
 }
 
 TestServer::TestServer(std::unique_ptr<Authenticator> authenticator)

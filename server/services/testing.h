@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "adapter_store/adapter_store.h"
+#include "adapter_store/sync.h"
 #include "server/interceptors/call.h"
 #include "server/interceptors/late.h"
 #include "server/runtime/residency.h"
@@ -35,8 +36,16 @@ class FakeResidency : public Residency {
   std::vector<ResidentMemory> Residents() const override { return residents; }
   store::ResidentStats Stats() const override { return {}; }
 
+  /// "pin ID VERSION", "forget ID", … in their order.
+  std::vector<std::string> notes();
+
   std::vector<ResidentMemory> residents;
-  std::vector<std::string> notes;  ///< "pin ID VERSION", "forget ID", … in their order
+
+ private:
+  void Note(std::string note);
+
+  store::Mutex mutex_;
+  std::vector<std::string> notes_ ABSL_GUARDED_BY(mutex_);
 };
 
 /// For tests: all services on a real gRPC server over loopback, as in a daemon that is still
