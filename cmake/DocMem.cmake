@@ -121,6 +121,10 @@ function(docmem_test_properties name)
   endif()
 endfunction()
 
+if(DOCMEM_FUZZ)
+  add_custom_target(fuzzers)
+endif()
+
 function(docmem_fuzzer name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "TORCH" "" "SOURCES;DEPS")
   if(NOT DOCMEM_FUZZ)
@@ -128,6 +132,7 @@ function(docmem_fuzzer name)
   endif()
   _docmem_executable(${name} fuzz "${arg_TORCH}" "${arg_SOURCES}" "${arg_DEPS}")
   target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+  add_dependencies(fuzzers ${name})
 endfunction()
 
 function(docmem_bench name)

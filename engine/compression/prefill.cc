@@ -111,14 +111,16 @@ class Prefill::State {
   State(const Transformer& model, PrefillOptions options);
 
   bool Step();
-  int64_t units_done() const { return layer_ * chunks() + chunk_; }
-  int64_t units_total() const { return config().layers * chunks(); }
+  int64_t units_done() const { return layer_ * units_per_layer() + chunk_; }
+  int64_t units_total() const { return config().layers * units_per_layer(); }
   double score_seconds() const { return score_time_.count(); }
   std::vector<KeptRows> TakeResults();
 
  private:
   const ModelConfig& config() const { return model_.config(); }
   int64_t chunks() const { return (rows_ + options_.chunk_rows - 1) / options_.chunk_rows; }
+  // The chunks, and the choice of what they leave.
+  int64_t units_per_layer() const { return rows_ == 0 ? 0 : chunks() + 1; }
   at::TensorOptions tensor_options() const {
     return at::TensorOptions(model_.device()).dtype(model_.dtype());
   }
@@ -228,9 +230,11 @@ void Prefill::State::Timed(const Work& work) {
 bool Prefill::State::Step() {
   const c10::InferenceMode inference;
   if (layer_ == config().layers) return true;
-  const int64_t first = chunk_ * options_.chunk_rows;
-  RunChunk(first, std::min(options_.chunk_rows, rows_ - first));
-  if (++chunk_ == chunks()) {
+  if (chunk_ < chunks()) {
+    const int64_t first = chunk_ * options_.chunk_rows;
+    RunChunk(first, std::min(options_.chunk_rows, rows_ - first));
+    ++chunk_;
+  } else {
     Timed([this] { EvictLayer(); });
     chunk_ = 0;
     ++layer_;

@@ -46,7 +46,8 @@ struct PrefillOptions {
 
 /// Layer-by-layer prefill of a whole context with eviction: after a layer is scored only its kept
 /// rows survive, so the full KV cache never exists in memory. Work is cut into units of at most
-/// `chunk_rows` rows of one layer, so that decode steps can run in between.
+/// `chunk_rows` rows of one layer, and one unit per layer for the choice, so that decode steps can
+/// run in between.
 ///
 /// Peak memory above weights and kept rows: at most 2.5 × (K and V of all S tokens of one layer +
 /// 2·S·hidden·dtype). Used from the thread that runs tensor work; not thread-safe. Results don't

@@ -50,9 +50,10 @@ std::vector<LayerRows> PlainKv(const Transformer& model, const std::vector<int64
   std::vector<LayerRows> layers;
   for (int64_t layer = 0; layer < model.config().layers; ++layer) {
     const Qkv qkv = model.Project(layer, hidden, adapters);
-    layers.push_back({model.Rotate(qkv.k, model.RotationOf(positions)).transpose(0, 1), qkv.v.transpose(0, 1)});
-    const AttentionPart part =
-        AttendCausal(model.Rotate(qkv.q, model.RotationOf(positions)), layers.back().keys, layers.back().values, 0);
+    layers.push_back(
+        {model.Rotate(qkv.k, model.RotationOf(positions)).transpose(0, 1), qkv.v.transpose(0, 1)});
+    const AttentionPart part = AttendCausal(model.Rotate(qkv.q, model.RotationOf(positions)),
+                                            layers.back().keys, layers.back().values, 0);
     hidden = model.Finish(layer, hidden, part.out, adapters);
   }
   return layers;
@@ -120,7 +121,7 @@ TEST_F(PrefillTest, Ratio1KeepsTheHeadAndNeverReadsTheDocument) {
   const KeptRows rows = One(options);
   EXPECT_EQ(rows.positions.numel(), 4 * 70);
   ExpectRowsOf(rows, PlainKv(model_, options.context_ids, nullptr));
-  EXPECT_EQ(Prefill(model_, options).units_total(), 2 * 2);
+  EXPECT_EQ(Prefill(model_, options).units_total(), 2 * (2 + 1));
   PrefillOptions other = options;
   other.context_ids[100] = 17;
   ExpectSame(One(other), rows);
@@ -272,7 +273,7 @@ TEST_F(PrefillTest, WorkBetweenTheUnitsAndTwoThreadsChangeNothing) {
 
 TEST_F(PrefillTest, UnitsAreCountedToTheEnd) {
   Prefill prefill(model_, Options(130, 5, {500'000}));
-  EXPECT_EQ(prefill.units_total(), 2 * 3);
+  EXPECT_EQ(prefill.units_total(), 2 * (3 + 1));
   int64_t steps = 0;
   bool done = false;
   while (!done) {
@@ -280,8 +281,8 @@ TEST_F(PrefillTest, UnitsAreCountedToTheEnd) {
     done = prefill.Step();
     ++steps;
   }
-  EXPECT_EQ(steps, 6);
-  EXPECT_EQ(prefill.units_done(), 6);
+  EXPECT_EQ(steps, 8);
+  EXPECT_EQ(prefill.units_done(), 8);
   EXPECT_TRUE(prefill.Step());
 }
 
