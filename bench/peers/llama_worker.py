@@ -13,6 +13,8 @@ from pathlib import Path
 import gguf
 import llama_cpp as api
 import numpy as np
+sys.path.append(str(Path(__file__).resolve().parents[2] / "tests/reference"))
+from gguf_file import write_gguf
 from worker import context_ids, prompt_ids, question_ids, serve, timed
 
 TYPES = {"bfloat16": gguf.GGMLQuantizationType.BF16, "float32": gguf.GGMLQuantizationType.F32,
@@ -21,61 +23,13 @@ POSITIONS = 4096
 GGML_TYPE_BF16 = 30  # of ggml.h; the package has no name for it
 
 
-def read_tensors(path):
-    """A safetensors file's bf16 tensors as fp32."""
-    data = path.read_bytes()
-    start = 8 + int.from_bytes(data[:8], "little")
-    for name, entry in json.loads(data[8:start]).items():
-        if name == "__metadata__":
-            continue
-        first, last = entry["data_offsets"]
-        bits = np.frombuffer(data[start + first : start + last], dtype="<u2").astype(np.uint32) << 16
-        yield name, bits.view(np.float32).reshape(entry["shape"])
-
-
-def interleave_rope_rows(weight, heads):
-    """llama.cpp wants the rows of a head's two halves in turn."""
-    halves = weight.reshape(heads, 2, weight.shape[0] // heads // 2, weight.shape[1])
-    return np.ascontiguousarray(halves.swapaxes(1, 2).reshape(weight.shape))
-
-
-def write_gguf(folder, kind, path):
-    config = json.loads((folder / "config.json").read_text())
-    heads, kv_heads = config["num_attention_heads"], config["num_key_value_heads"]
-    writer = gguf.GGUFWriter(path, "llama")
-    writer.add_context_length(config["max_position_embeddings"])
-    writer.add_embedding_length(config["hidden_size"])
-    writer.add_block_count(config["num_hidden_layers"])
-    writer.add_feed_forward_length(config["intermediate_size"])
-    writer.add_head_count(heads)
-    writer.add_head_count_kv(kv_heads)
-    writer.add_rope_dimension_count(config["hidden_size"] // heads)
-    writer.add_rope_freq_base(config["rope_theta"])
-    writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
-    writer.add_vocab_size(config["vocab_size"])
-    writer.add_tokenizer_model("no_vocab")
-    names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.LLAMA, config["num_hidden_layers"])
-    for name, weight in read_tensors(folder / "model.safetensors"):
-        if name.endswith(("q_proj.weight", "k_proj.weight")):
-            weight = interleave_rope_rows(weight, heads if "q_proj" in name else kv_heads)
-        target = names.get_name(name, try_suffixes=(".weight",))
-        if weight.ndim == 1:
-            writer.add_tensor(target, weight)
-        else:
-            writer.add_tensor(target, gguf.quants.quantize(weight, TYPES[kind]), raw_dtype=TYPES[kind])
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
-    return config["vocab_size"]
-
-
 class Peer:
     def __init__(self, folder, kind, threads):
         api.llama_backend_init()
         with tempfile.TemporaryDirectory() as temporary:
             path = Path(temporary) / "model.gguf"
-            self.vocabulary = write_gguf(Path(folder), kind, path)
+            write_gguf(Path(folder), path, TYPES[kind])
+            self.vocabulary = json.loads((Path(folder) / "config.json").read_text())["vocab_size"]
             self.model = api.llama_model_load_from_file(
                 str(path).encode(), api.llama_model_default_params())
         options = api.llama_context_default_params()
