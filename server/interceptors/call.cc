@@ -14,23 +14,41 @@ Call::Call(const ServiceContext& services, const Method& method,
     : services_(services), method_(method), context_(context), arrived_(absl::Now()) {}
 
 Call::~Call() {
-  if (!finished_) Finish(Error(absl::StatusCode::kCancelled, reason::kClientGone, "client left"));
+  bool finished = false;
+  {
+    store::MutexLock lock(&mutex_);
+    finished = finished_;
+  }
+  if (!finished) Finish(Error(absl::StatusCode::kCancelled, reason::kClientGone, "client left"));
 }
 
 absl::Status Call::Admit(OpenCalls::Cut cut) {
   absl::StatusOr<Admission> admission = services_.guard->Admit(*context_, method_);
   if (!admission.ok()) return admission.status();
   admission_ = *std::move(admission);
-  open_ = services_.open_calls->Enter(admission_.deadline, std::move(cut));
+  const OpenCalls::Id id = services_.open_calls->Enter(admission_.deadline, std::move(cut));
+  {
+    store::MutexLock lock(&mutex_);
+    if (!finished_) {
+      open_ = id;
+      return absl::OkStatus();
+    }
+  }
+  services_.open_calls->Leave(id);  // it was cut before its number was known here
   return absl::OkStatus();
 }
 
 grpc::Status Call::Finish(const absl::Status& status) {
-  finished_ = true;
+  OpenCalls::Id open = 0;
+  {
+    store::MutexLock lock(&mutex_);
+    finished_ = true;
+    open = std::exchange(open_, 0);
+  }
   const absl::Duration duration = absl::Now() - arrived_;
   services_.metrics->CallFinished(method_.label, method_.timed, status.code(), duration);
   if (!status.ok()) LogFailure(status, duration);
-  if (open_ != 0) services_.open_calls->Leave(std::exchange(open_, 0));
+  if (open != 0) services_.open_calls->Leave(open);
   return ToGrpc(status);
 }
 

@@ -5,6 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "adapter_store/sync.h"
 #include "server/interceptors/guard.h"
 #include "server/interceptors/methods.h"
 #include "server/interceptors/open_calls.h"
@@ -26,7 +27,8 @@ struct ServiceContext {
 };
 
 /// One RPC from its arrival to its status: guard, deadline, count and log line, so that handlers
-/// mention none of these. Used by one thread at a time.
+/// mention none of these. Used by one thread at a time, but for `Finish`, which the cut may call as
+/// soon as `Admit` has begun.
 class Call {
  public:
   /// On arrival. `method` is one of the constants of methods.h.
@@ -56,8 +58,9 @@ class Call {
   const grpc::CallbackServerContext* const context_;
   const absl::Time arrived_;
   Admission admission_;
-  OpenCalls::Id open_ = 0;
-  bool finished_ = false;
+  store::Mutex mutex_;
+  OpenCalls::Id open_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool finished_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 /// RESOURCE_EXHAUSTED for a call that the executor has no room for.
