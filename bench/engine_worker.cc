@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>
 
+#include <algorithm>
 #include <chrono>
 #include <fstream>
 #include <functional>
@@ -17,6 +18,7 @@
 
 #include "engine/artifacts/adapter_file.h"
 #include "engine/engine.h"
+#include "engine/kernels/huge_buffer.h"
 #include "engine/kernels/parallel.h"
 #include "engine/model/tensor_matrix.h"
 #include "engine/model/testing.h"
@@ -95,9 +97,11 @@ class Worker {
         for (LoraPair& pair : layer) pair.scale = 0.01;
       }
       // As a loaded adapter lies in memory.
-      const auto file =
-          std::make_shared<const std::string>(PackedAdapterFile(std::to_string(number), weights));
-      adapter = engine_->LoadAdapter({.owner = file, .bytes = std::as_bytes(std::span(*file))});
+      const std::string file = PackedAdapterFile(std::to_string(number), weights);
+      const auto buffer = std::make_shared<HugeBuffer>(file.size());
+      std::byte* const bytes = buffer->Take(file.size());
+      std::ranges::copy(std::as_bytes(std::span(file)), bytes);
+      adapter = engine_->LoadAdapter({.owner = buffer, .bytes = {bytes, file.size()}});
     }
     return adapter;
   }
@@ -190,10 +194,12 @@ class Worker {
     const ModelConfig& config = engine_->config();
     const Weights weights =
         LoadWeights(options_.model_dir, config, {.dtype = engine_->transformer().dtype()});
+    constexpr size_t kPadding = size_t{8} << 20;
+    const auto buffer = std::make_shared<HugeBuffer>(engine_->weight_bytes() + kPadding);
     const auto add = [&](std::initializer_list<at::Tensor> tensors) {
       std::vector<Matrix> matrices;
       for (const at::Tensor& tensor : tensors) matrices.push_back(MatrixOf(tensor));
-      sweep_.emplace_back(matrices, matrices.front().type);
+      sweep_.emplace_back(matrices, matrices.front().type, buffer);
     };
     for (const LayerWeights& layer : weights.layers) {
       const auto& m = layer.matrix;

@@ -30,8 +30,9 @@ class Peer:
             path = Path(temporary) / "model.gguf"
             write_gguf(Path(folder), path, TYPES[kind])
             self.vocabulary = json.loads((Path(folder) / "config.json").read_text())["vocab_size"]
-            self.model = api.llama_model_load_from_file(
-                str(path).encode(), api.llama_model_default_params())
+            parameters = api.llama_model_default_params()
+            parameters.use_extra_bufts = kind != "q8_0"  # its AMX kernels for q8_0 end the process
+            self.model = api.llama_model_load_from_file(str(path).encode(), parameters)
         options = api.llama_context_default_params()
         options.n_ctx, options.n_batch, options.n_ubatch = POSITIONS, 2048, 512
         options.n_threads = options.n_threads_batch = threads

@@ -2,22 +2,38 @@
 
 #include <sys/mman.h>
 
+#include <cstdint>
 #include <new>
 
 namespace docmem::engine {
 namespace {
 
+constexpr size_t kPage = 4096;
 constexpr size_t kHugePage = size_t{2} << 20;
 constexpr size_t kAlignment = 64;
 
+// Whole huge pages where that takes at most an eighth more, else whole small ones.
+size_t Rounded(size_t bytes) {
+  const auto up = [bytes](size_t unit) { return (bytes + unit - 1) / unit * unit; };
+  const size_t huge = up(kHugePage);
+  return huge - bytes <= bytes / 8 ? huge : up(kPage);
+}
+
 }  // namespace
 
-HugeBuffer::HugeBuffer(size_t bytes) : size_((bytes + kHugePage - 1) / kHugePage * kHugePage) {
+HugeBuffer::HugeBuffer(size_t bytes) : size_(Rounded(bytes)) {
   if (size_ == 0) return;
-  void* memory = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) throw std::bad_alloc();
-  madvise(memory, size_, MADV_HUGEPAGE);  // a wish: without huge pages all works, slower
-  data_ = static_cast<std::byte*>(memory);
+  // Huge pages begin at multiples of their size: map one more, give back what lies around.
+  const size_t slack = size_ < kHugePage ? 0 : kHugePage;
+  void* mapped =
+      mmap(nullptr, size_ + slack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapped == MAP_FAILED) throw std::bad_alloc();
+  auto* const first = static_cast<std::byte*>(mapped);
+  const size_t before = slack == 0 ? 0 : -reinterpret_cast<uintptr_t>(first) % kHugePage;
+  if (before > 0) munmap(first, before);
+  if (before < slack) munmap(first + before + size_, slack - before);
+  data_ = first + before;
+  madvise(data_, size_, MADV_HUGEPAGE);  // a wish: without huge pages all works, slower
 }
 
 HugeBuffer::~HugeBuffer() {

@@ -5,9 +5,11 @@
 namespace docmem::engine {
 
 /// Memory for large read-only data that is swept again and again, on huge pages where the system
-/// has them (a tenth to a third faster to read than on small ones). Zero at first. Not copyable.
+/// has them (read up to twice as fast as on small ones). Zero at first. Not copyable.
 class HugeBuffer {
  public:
+  /// Throws `std::bad_alloc`. Takes whole pages: up to 4 KiB more than `bytes`,
+  /// or up to an eighth where that fills the last huge page.
   explicit HugeBuffer(size_t bytes);
   ~HugeBuffer();
   HugeBuffer(const HugeBuffer&) = delete;

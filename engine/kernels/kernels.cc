@@ -30,6 +30,7 @@ const KernelTable kAmxTable = [] {
   KernelTable table = vector_tables::kAvx512;
   table.path = CpuPath::kAmx;
   table.linear = AmxLinear;
+  table.lora_down = AmxLoraDown;
   table.lora_up = AmxLoraUp;
   return table;
 }();

@@ -55,6 +55,12 @@ struct AttendArgs {
   int64_t own_offset = 0;
 };
 
+/// ln Σ eˣ, and where the largest x is first.
+struct LogSumExp {
+  float sum = 0.0F;
+  int64_t best = 0;
+};
+
 /// The compute kernels of one instruction path. Each runs on the calling thread and touches only
 /// what its arguments name. **Batch-invariant**: a row's result is the same bits whatever other
 /// rows, panels or items a call has, and whichever thread runs it. Sums are fp32; results are
@@ -79,6 +85,9 @@ struct KernelTable {
   void (*silu_multiply)(const Matrix& gate, const Matrix& up, const Matrix& y);
   /// y += x.
   void (*add)(const Matrix& x, const Matrix& y);
+  /// Of x[0 … count), count > 0; `sum` isn't finite when one of them is NaN
+  /// or +∞.
+  LogSumExp (*log_sum_exp)(const float* x, int64_t count);
 };
 
 /// Of a path in `UsableCpuPaths`.

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "engine/kernels/kernels.h"
 #include "engine/kernels/testing.h"
@@ -76,6 +77,29 @@ TEST_P(RowKernelsTest, SiluTimesUpAndSums) {
     for (int64_t i = 0; i < width_; ++i) {
       const double wanted = gate.At(4, i) + up.At(4, i);
       EXPECT_NEAR(up.Now(4, i), wanted, Bound(type, wanted));
+    }
+  }
+}
+
+TEST_P(RowKernelsTest, LogSumExpAndThePlaceOfTheFirstLargest) {
+  for (const int64_t count : {int64_t{1}, width_, 64 * width_ + 7}) {
+    Numbers x(1, count, NumberType::kFloat32, &random_);
+    auto* numbers = static_cast<float*>(x.matrix().data);
+    double sum = 0.0;
+    int64_t best = 0;
+    for (int64_t i = 0; i < count; ++i) {
+      numbers[i] *= 20.0F;
+      sum += std::exp(static_cast<double>(numbers[i]));
+      if (numbers[i] > numbers[best]) best = i;
+    }
+    const LogSumExp result = kernels_.log_sum_exp(numbers, count);
+    EXPECT_NEAR(result.sum, std::log(sum), 1e-5);
+    EXPECT_EQ(result.best, best);
+    numbers[count - 1] = numbers[best];
+    EXPECT_EQ(kernels_.log_sum_exp(numbers, count).best, best);
+    for (const float bad : {std::nanf(""), std::numeric_limits<float>::infinity()}) {
+      numbers[count / 2] = bad;
+      EXPECT_FALSE(std::isfinite(kernels_.log_sum_exp(numbers, count).sum)) << bad;
     }
   }
 }

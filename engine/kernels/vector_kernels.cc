@@ -20,6 +20,7 @@ const KernelTable vector_tables::DOCMEM_VECTOR_TABLE = {
     .rotate = RotateKernel,
     .silu_multiply = SiluMultiplyKernel,
     .add = AddKernel,
+    .log_sum_exp = LogSumExpKernel,
 };
 
 }  // namespace docmem::engine

@@ -12,32 +12,37 @@
 namespace docmem::engine {
 namespace {
 
-// x · a for `kCount` components from `component` on, of one row; their sums go to `down`.
-template <typename T, int kCount>
-inline void LoraDots(const LoraArgs& args, const T* x, int64_t component, float* down) {
-  Lanes sums[kLanes] = {};
-  ForLanes(args.a.columns, [&](int64_t i, int64_t n) {
-    const Lanes numbers = LoadUpTo(x + i, n);
-    for (int c = 0; c < kCount; ++c) {
-      MultiplyAdd(LoadUpTo(Row<T>(args.a, component + c) + i, n), numbers, &sums[c]);
+// x · a for one component, as the sums of each lane. Row after row of A is read from one end to the
+// other: read side by side, rows share pages, and the memory's prefetcher follows one run per page.
+template <typename T>
+inline Lanes LoraDot(const LoraArgs& args, const T* x, int64_t component) {
+  constexpr int64_t kTogether = 4;  // independent sums
+  const T* a = Row<T>(args.a, component);
+  const int64_t columns = args.a.columns;
+  Lanes sums[kTogether] = {};
+  int64_t i = 0;
+  for (; i + kTogether * kLanes <= columns; i += kTogether * kLanes) {
+    for (int64_t s = 0; s < kTogether; ++s) {
+      MultiplyAdd(LoadLanes(a + i + s * kLanes), LoadLanes(x + i + s * kLanes), &sums[s]);
     }
-  });
-  float totals[kLanes];
-  StoreLanes(SumEach(sums), totals);
-  for (int c = 0; c < kCount; ++c) down[component + c] = totals[c];
+  }
+  for (; i < columns; i += kLanes) {
+    const int64_t n = columns - i < kLanes ? columns - i : kLanes;
+    MultiplyAdd(LoadUpTo(a + i, n), LoadUpTo(x + i, n), &sums[0]);
+  }
+  return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 
 template <typename T>
 void LoraDown(const LoraArgs& args, int64_t first, int64_t count) {
-  constexpr int kTogether = 8;  // independent sums, and rows of A that are read side by side
   for (int64_t row = 0; row < args.x.rows; ++row) {
     const T* x = Row<T>(args.x, row);
-    float* down = args.down + row * args.a.rows;
-    int64_t component = first;
-    for (; component + kTogether <= first + count; component += kTogether) {
-      LoraDots<T, kTogether>(args, x, component, down);
-    }
-    for (; component < first + count; ++component) LoraDots<T, 1>(args, x, component, down);
+    float* down = args.down + row * args.a.rows + first;
+    ForLanes(count, [&](int64_t component, int64_t n) {
+      Lanes sums[kLanes] = {};
+      for (int64_t c = 0; c < n; ++c) sums[c] = LoraDot(args, x, first + component + c);
+      StoreUpTo(SumEach(sums), down + component, n);
+    });
   }
 }
 

@@ -103,5 +103,31 @@ inline void AddKernel(const Matrix& x, const Matrix& y) {
   });
 }
 
+// First the largest number, then the sum of e^(x − largest), four groups of
+// lanes at a time, and last the place of the largest.
+inline LogSumExp LogSumExpKernel(const float* x, int64_t count) {
+  constexpr int64_t kTogether = 4;
+  const auto over = [&](const auto& visit) {  // visit(sum's number, first, count)
+    int64_t i = 0;
+    for (; i + kTogether * kLanes <= count; i += kTogether * kLanes) {
+      for (int64_t s = 0; s < kTogether; ++s) visit(s, i + s * kLanes, kLanes);
+    }
+    for (; i < count; i += kLanes) visit(0, i, count - i < kLanes ? count - i : kLanes);
+  };
+  const float lowest = -__builtin_inff();
+  Lanes tops[kTogether] = {Splat(lowest), Splat(lowest), Splat(lowest), Splat(lowest)};
+  over([&](int64_t s, int64_t i, int64_t n) {
+    tops[s] = Larger(Below(static_cast<int>(n), LoadUpTo(x + i, n), lowest), tops[s]);
+  });
+  const float top = Largest(Larger(Larger(tops[0], tops[1]), Larger(tops[2], tops[3])));
+  Lanes sums[kTogether] = {};
+  over([&](int64_t s, int64_t i, int64_t n) {
+    sums[s] = sums[s] + Below(static_cast<int>(n), Exp(LoadUpTo(x + i, n) - Splat(top)), 0.0F);
+  });
+  int64_t best = 0;
+  while (best + 1 < count && x[best] != top) ++best;
+  return {top + __builtin_logf(Sum((sums[0] + sums[1]) + (sums[2] + sums[3]))), best};
+}
+
 }  // namespace
 }  // namespace docmem::engine

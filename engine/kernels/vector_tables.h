@@ -29,9 +29,10 @@ extern const KernelTable kAvx2;
 extern const KernelTable kAvx512;
 }  // namespace vector_tables
 
-/// amx_linear.cc and amx_lora.cc, which take the place of two kernels of the AVX-512 table. The
+/// amx_linear.cc and amx_lora.cc, which take the place of three kernels of the AVX-512 table. The
 /// calling process may use AMX tiles.
 void AmxLinear(const LinearArgs& args);
+void AmxLoraDown(const LoraArgs& args, int64_t first, int64_t count);
 void AmxLoraUp(const LoraArgs& args, int64_t first, int64_t count);
 
 }  // namespace docmem::engine

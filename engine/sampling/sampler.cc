@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/formats/error.h"
+#include "engine/kernels/kernels.h"
 
 namespace docmem::engine {
 namespace {
@@ -26,18 +27,21 @@ bool Better(const Candidate& left, const Candidate& right) {
   return left.logit != right.logit ? left.logit > right.logit : left.id < right.id;
 }
 
-float FiniteLogSumExp(const at::Tensor& logits) {
-  const float lse = at::logsumexp(logits, {0}).item<float>();
-  if (!std::isfinite(lse)) {
+std::span<const float> Numbers(const at::Tensor& logits) {
+  return {logits.const_data_ptr<float>(), static_cast<size_t>(logits.numel())};
+}
+
+LogSumExp FiniteLogSumExp(std::span<const float> logits) {
+  const LogSumExp lse =
+      BestKernels().log_sum_exp(logits.data(), static_cast<int64_t>(logits.size()));
+  if (!std::isfinite(lse.sum)) {
     ThrowInternal("logits", "the model's logits hold NaN or infinity");
   }
   return lse;
 }
 
 // Keeps the k best and everything that is as good as the k-th, best first.
-std::vector<Candidate> TopK(const at::Tensor& logits, uint32_t top_k) {
-  const at::Tensor cpu = logits.cpu().contiguous();
-  const std::span<const float> values(cpu.data_ptr<float>(), static_cast<size_t>(cpu.numel()));
+std::vector<Candidate> TopK(std::span<const float> values, uint32_t top_k) {
   std::vector<Candidate> all(values.size());
   for (size_t i = 0; i < values.size(); ++i) {
     all[i] = {static_cast<int32_t>(i), values[i]};
@@ -104,22 +108,23 @@ Sampler::Sampler(const SamplingOptions& options) : options_(options), random_(op
 }
 
 SampledToken Sampler::Sample(const at::Tensor& logits) {
-  const float lse = FiniteLogSumExp(logits);
+  const std::span<const float> numbers = Numbers(logits);
+  const LogSumExp lse = FiniteLogSumExp(numbers);
   if (options_.temperature == 0.0) {
-    const auto id = logits.argmax().item<int64_t>();
-    return {static_cast<int32_t>(id), logits[id].item<float>() - lse};
+    const float logit = numbers[static_cast<size_t>(lse.best)];
+    return {static_cast<int32_t>(lse.best), logit - lse.sum};
   }
-  const std::vector<Candidate> candidates = TopK(logits, options_.top_k);
+  const std::vector<Candidate> candidates = TopK(numbers, options_.top_k);
   const std::vector<double> weights = Softmax(candidates, options_.temperature);
   const size_t nucleus =
       options_.top_p < 1.0 ? NucleusSize(weights, options_.top_p) : weights.size();
   const Candidate& drawn = candidates[Draw(std::span(weights).first(nucleus), random_)];
-  return {drawn.id, drawn.logit - lse};
+  return {drawn.id, drawn.logit - lse.sum};
 }
 
 float LogProbability(const at::Tensor& logits, int32_t id) {
-  const float lse = FiniteLogSumExp(logits);
-  return logits[id].item<float>() - lse;
+  const std::span<const float> numbers = Numbers(logits);
+  return numbers[static_cast<size_t>(id)] - FiniteLogSumExp(numbers).sum;
 }
 
 }  // namespace docmem::engine

@@ -20,7 +20,7 @@ class Sampler {
  public:
   explicit Sampler(const SamplingOptions& options);
 
-  /// logits [V] fp32. Throws `kInternal` when a logit is NaN or +∞.
+  /// logits [V] fp32, contiguous, on the CPU. Throws `kInternal` when a logit is NaN or +∞.
   SampledToken Sample(const at::Tensor& logits);
 
  private:

@@ -1,12 +1,13 @@
 #include "server/runtime/memories.h"
 
-#include <cstdlib>
+#include <new>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
+#include "engine/kernels/huge_buffer.h"
 #include "server/errors/from_exception.h"
 
 namespace docmem::server {
@@ -29,10 +30,6 @@ store::ResidentKey KeyOf(const store::Adapter& adapter) {
 std::string PinName(const store::DocumentKey& key) {
   return absl::StrCat(key.collection, "/", key.id);
 }
-
-struct FreeBuffer {
-  void operator()(std::byte* bytes) const { std::free(bytes); }
-};
 
 // What the lease holds, with the lease as its owner and nothing else.
 template <class Loaded, class Item>
@@ -159,15 +156,19 @@ std::vector<ResidentMemory> Memories::Residents() const {
 }
 
 absl::StatusOr<engine::SharedBytes> Memories::Read(const store::StoredFile& file) const {
-  // 64: the alignment of the payload inside the file, so tensors that alias it are aligned too.
-  const size_t capacity = (file.bytes + 63) / 64 * 64;
-  const std::shared_ptr<std::byte> buffer(static_cast<std::byte*>(std::aligned_alloc(64, capacity)),
-                                          FreeBuffer{});
+  const auto buffer = [&]() -> std::shared_ptr<engine::HugeBuffer> {
+    try {
+      return std::make_shared<engine::HugeBuffer>(file.bytes);
+    } catch (const std::bad_alloc&) {
+      return nullptr;
+    }
+  }();
   if (buffer == nullptr) {
     return absl::ResourceExhaustedError(
         absl::StrCat("no memory for a file of ", file.bytes, " bytes; lower --device-budget"));
   }
-  const std::span<std::byte> bytes(buffer.get(), file.bytes);
+  // The payload is aligned to 64 in the file, and so are the tensors that alias it here.
+  const std::span<std::byte> bytes(buffer->Take(file.bytes), file.bytes);
   if (absl::Status status = store_->ReadFile(file, bytes); !status.ok()) return status;
   return engine::SharedBytes{buffer, bytes};
 }
