@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -46,5 +47,21 @@ class UnloadPolicy {
 
 /// Least recently used first.
 std::unique_ptr<UnloadPolicy> MakeLruPolicy();
+
+/// GreedyDual-Size (Cao and Irani, USENIX 1997): first what was cheapest to load per byte when it
+/// was last used, aged by the worth of what was unloaded since. Of equal worth the least recently
+/// used first.
+std::unique_ptr<UnloadPolicy> MakeGreedyDualSizePolicy();
+
+/// As operators name them; the first is the default.
+struct NamedUnloadPolicy {
+  const char* name;
+  std::unique_ptr<UnloadPolicy> (*make)();
+};
+inline constexpr NamedUnloadPolicy kUnloadPolicies[] = {
+    {"lru", MakeLruPolicy}, {"greedy-dual-size", MakeGreedyDualSizePolicy}};
+
+/// Null for an unknown name.
+std::unique_ptr<UnloadPolicy> MakeUnloadPolicy(std::string_view name);
 
 }  // namespace docmem::store

@@ -38,7 +38,8 @@ class BackendImpl : public Backend {
  public:
   BackendImpl(const ServerOptions& options, const Parts& parts, EnginePtr engine, ModelFacts model)
       : model_(std::move(model)),
-        memories_(engine, parts.store, parts.loaders, parts.metrics, options.device_budget_bytes),
+        memories_(engine, parts.store, parts.loaders, parts.metrics, options.device_budget_bytes,
+                  store::MakeUnloadPolicy(options.unload_policy)),
         loop_(engine, parts.metrics, LoopOptions(options)),
         builder_({.engine = engine,
                   .store = parts.store,

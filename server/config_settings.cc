@@ -126,6 +126,11 @@ absl::Status CheckDtype(const std::string& text) {
   return absl::InvalidArgumentError("must be auto, float32, bfloat16 or int8");
 }
 
+absl::Status CheckUnloadPolicy(const std::string& text) {
+  if (store::MakeUnloadPolicy(text) != nullptr) return absl::OkStatus();
+  return absl::InvalidArgumentError("must be lru or greedy-dual-size");
+}
+
 bool IsLoopback(const std::string& host) {
   return host == "localhost" || host == "::1" || host.rfind("127.", 0) == 0;
 }
@@ -162,6 +167,10 @@ std::vector<Setting> AllSettings() {
       Number("threads", &O::threads, {0, 1024}, "Threads for tensors; 0: all cores"),
       Size("device_budget", &O::device_budget_bytes,
            "For loaded caches and adapters, such as 512MiB"),
+      Text("unload_policy", &O::unload_policy, "POLICY",
+           "What is unloaded first when the budget is full: lru (least recently used) or "
+           "greedy-dual-size (cheapest to load again per byte)",
+           CheckUnloadPolicy),
       Size("disk_budget", &O::disk_budget_bytes, "For all stored files; 0: no limit"),
       Number("max_queue", &O::max_queue, {1, kMany}, "Questions that may wait"),
       Number("max_sequences", &O::max_sequences, {1, 4096}, "Questions decoded together"),

@@ -12,16 +12,15 @@ constexpr size_t kPage = 4096;
 constexpr size_t kHugePage = size_t{2} << 20;
 constexpr size_t kAlignment = 64;
 
-// Whole huge pages where that takes at most an eighth more, else whole small ones.
-size_t Rounded(size_t bytes) {
+}  // namespace
+
+size_t HugeBuffer::SizeFor(size_t bytes) {
   const auto up = [bytes](size_t unit) { return (bytes + unit - 1) / unit * unit; };
   const size_t huge = up(kHugePage);
   return huge - bytes <= bytes / 8 ? huge : up(kPage);
 }
 
-}  // namespace
-
-HugeBuffer::HugeBuffer(size_t bytes) : size_(Rounded(bytes)) {
+HugeBuffer::HugeBuffer(size_t bytes) : size_(SizeFor(bytes)) {
   if (size_ == 0) return;
   // Huge pages begin at multiples of their size: map one more, give back what lies around.
   const size_t slack = size_ < kHugePage ? 0 : kHugePage;

@@ -8,8 +8,11 @@ namespace docmem::engine {
 /// has them (read up to twice as fast as on small ones). Zero at first. Not copyable.
 class HugeBuffer {
  public:
-  /// Throws `std::bad_alloc`. Takes whole pages: up to 4 KiB more than `bytes`,
-  /// or up to an eighth where that fills the last huge page.
+  /// What a buffer for `bytes` occupies. Whole pages: up to 4 KiB more, or up to an eighth where that
+  /// fills the last huge page.
+  static size_t SizeFor(size_t bytes);
+
+  /// Throws `std::bad_alloc`.
   explicit HugeBuffer(size_t bytes);
   ~HugeBuffer();
   HugeBuffer(const HugeBuffer&) = delete;

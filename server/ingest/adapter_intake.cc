@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_split.h"
 #include "engine/engine.h"
+#include "engine/kernels/huge_buffer.h"
 #include "server/errors/error.h"
 #include "server/errors/from_exception.h"
 
@@ -45,7 +46,7 @@ store::AdapterSpec SpecOf(const AdapterUpload& upload, const engine::PackedAdapt
   spec.max_rank = packed.description.max_rank;
   spec.prompt_format_digest = upload.prompt_format_digest;
   spec.text_digest = upload.text_digest;
-  spec.device_bytes = packed.file.size();
+  spec.device_bytes = engine::HugeBuffer::SizeFor(packed.file.size());
   return spec;
 }
 

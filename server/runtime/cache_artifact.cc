@@ -5,6 +5,7 @@
 
 #include "engine/artifacts/cache_file.h"
 #include "engine/formats/digest.h"
+#include "engine/kernels/huge_buffer.h"
 #include "server/errors/from_exception.h"
 
 namespace docmem::server {
@@ -57,10 +58,10 @@ store::NewCache CacheArtifact(const engine::Engine& engine,
       .head_tokens = static_cast<uint32_t>(identity.head_tokens),
       .context_tokens = static_cast<uint32_t>(identity.context_tokens),
       .kept_tokens = static_cast<uint32_t>(cache->kept_tokens()),
-      .device_bytes = engine::CacheFileBytes(*cache),
+      .device_bytes = engine::HugeBuffer::SizeFor(engine::CacheFileBytes(*cache)),
       .full_bytes = engine.KvBytes(identity.context_tokens)};
   artifact.file.name = kCacheFileName;
-  artifact.file.max_bytes = artifact.spec.device_bytes;
+  artifact.file.max_bytes = engine::CacheFileBytes(*cache);
   artifact.file.producer = [cache = std::move(cache)](store::ArtifactWriter& writer) {
     return WriteTo(writer, *cache);
   };

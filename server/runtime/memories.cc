@@ -43,20 +43,22 @@ std::shared_ptr<const Item> Share(store::Lease<Loaded> lease,
 }  // namespace
 
 Memories::Memories(std::shared_ptr<const engine::Engine> engine, store::AdapterStore* store,
-                   Executor* loaders, Metrics* metrics, uint64_t device_budget_bytes)
+                   Executor* loaders, Metrics* metrics, uint64_t device_budget_bytes,
+                   std::unique_ptr<store::UnloadPolicy> policy)
     : engine_(std::move(engine)),
       store_(store),
       metrics_(metrics),
       loaded_({.tier = store::Tier::kDevice,
                .budget_bytes = device_budget_bytes,
-               .executor = [loaders](Executor::Task task) { loaders->Run(std::move(task)); }}) {}
+               .executor = [loaders](Executor::Task task) { loaders->Run(std::move(task)); },
+               .policy = std::move(policy)}) {}
 
 Memories::AcquireId Memories::Acquire(const store::DocumentKey& document, const store::Cache& cache,
                                       const store::Adapter* adapter, store::WhenFull when_full,
                                       Done done) {
   std::vector<store::ResidentItem<Loaded>> items;
   items.push_back({.key = KeyOf(document, cache),
-                   .bytes = cache.file.bytes,
+                   .bytes = engine::HugeBuffer::SizeFor(cache.file.bytes),
                    .loader = [this, file = cache.file] { return LoadCache(file); }});
   if (adapter != nullptr) items.push_back(ItemOf(*adapter));
   return loaded_.Acquire(
@@ -88,7 +90,7 @@ Memories::AcquireId Memories::AcquireAdapter(const store::Adapter& adapter,
 
 store::ResidentItem<Memories::Loaded> Memories::ItemOf(const store::Adapter& adapter) const {
   return {.key = KeyOf(adapter),
-          .bytes = adapter.packed.bytes,
+          .bytes = engine::HugeBuffer::SizeFor(adapter.packed.bytes),
           .loader = [this, file = adapter.packed] { return LoadAdapter(file); }};
 }
 

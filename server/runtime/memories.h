@@ -40,7 +40,8 @@ class Memories : public Residency {
 
   /// `loaders` runs loads: disk, checksum, decoding. All but `engine` must outlive this.
   Memories(std::shared_ptr<const engine::Engine> engine, store::AdapterStore* store,
-           Executor* loaders, Metrics* metrics, uint64_t device_budget_bytes);
+           Executor* loaders, Metrics* metrics, uint64_t device_budget_bytes,
+           std::unique_ptr<store::UnloadPolicy> policy = nullptr);
 
   /// Leases a document's cache and, unless null, its adapter: both or none. See
   /// `ResidentCache::Acquire` for when `done` runs and how it fails.

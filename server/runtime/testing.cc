@@ -8,6 +8,7 @@
 
 #include "engine/artifacts/mode.h"
 #include "engine/formats/digest.h"
+#include "engine/kernels/huge_buffer.h"
 #include "server/runtime/cache_artifact.h"
 
 namespace docmem::server {
@@ -123,7 +124,7 @@ store::Adapter TestParts::PublishAdapter(const store::DocumentKey& document,
   publication.spec.scope = std::string(engine::ScopeName(engine::AdapterScope::kQuestionAndAnswer));
   publication.spec.prompt_format_digest = TinyEngine()->prompt_format().digest();
   publication.spec.text_digest = text_digest;
-  publication.spec.device_bytes = packed.file.size();
+  publication.spec.device_bytes = engine::HugeBuffer::SizeFor(packed.file.size());
   publication.packed = store::FileFromMemory("packed.safetensors", BytesOf(packed.file));
   return OrThrow(store->PublishAdapter(publication));
 }

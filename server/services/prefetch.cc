@@ -107,7 +107,7 @@ void Report(const Residency& residency, const Wanted& wanted, v1::PrefetchRespon
   cache->set_document(wanted.document.id);
   cache->set_kind(v1::ARTIFACT_KIND_CACHE);
   cache->set_id(wanted.cache.spec.id);
-  cache->set_bytes(wanted.cache.file.bytes);
+  cache->set_bytes(wanted.cache.spec.device_bytes);
   const bool loaded = residency.IsLoaded(wanted.document, wanted.cache);
   cache->set_tier(loaded ? v1::TIER_DEVICE : v1::TIER_DISK);
   if (!wanted.adapter) return;
@@ -115,7 +115,7 @@ void Report(const Residency& residency, const Wanted& wanted, v1::PrefetchRespon
   adapter->set_document(wanted.document.id);
   adapter->set_kind(v1::ARTIFACT_KIND_ADAPTER);
   adapter->set_id(wanted.adapter->spec.hash);
-  adapter->set_bytes(wanted.adapter->packed.bytes);
+  adapter->set_bytes(wanted.adapter->spec.device_bytes);
   adapter->set_tier(residency.IsLoaded(*wanted.adapter) ? v1::TIER_DEVICE : v1::TIER_DISK);
 }
 
