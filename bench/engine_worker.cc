@@ -195,7 +195,7 @@ class Worker {
     const Weights weights =
         LoadWeights(options_.model_dir, config, {.dtype = engine_->transformer().dtype()});
     constexpr size_t kPadding = size_t{8} << 20;
-    const auto buffer = std::make_shared<HugeBuffer>(engine_->weight_bytes() + kPadding);
+    const auto buffer = std::make_shared<HugeBuffer>(engine_->parameters() * at::elementSize(engine_->transformer().dtype()) + kPadding);
     const auto add = [&](std::initializer_list<at::Tensor> tensors) {
       std::vector<Matrix> matrices;
       for (const at::Tensor& tensor : tensors) matrices.push_back(MatrixOf(tensor));

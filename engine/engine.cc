@@ -72,6 +72,7 @@ const ModelIdentity& Engine::identity() const { return impl_->identity; }
 const Tokenizer& Engine::tokenizer() const { return impl_->tokenizer; }
 const PromptFormat& Engine::prompt_format() const { return impl_->format; }
 const Transformer& Engine::transformer() const { return impl_->transformer; }
+uint64_t Engine::parameters() const { return impl_->transformer.parameters(); }
 uint64_t Engine::weight_bytes() const { return impl_->transformer.weight_bytes(); }
 
 Context Engine::EncodeContext(const std::string& system_text, const std::string& document,

@@ -80,6 +80,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
   const Tokenizer& tokenizer() const;
   const PromptFormat& prompt_format() const;
   const Transformer& transformer() const;
+  uint64_t parameters() const;
+  /// Memory that the weights take; what is mapped from files doesn't count.
   uint64_t weight_bytes() const;
 
   /// Encodes head and document apart. An empty `system_text` is the prompt format's default.

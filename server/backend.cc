@@ -140,12 +140,11 @@ absl::StatusOr<EnginePtr> LoadEngine(const ServerOptions& options, const std::st
 ModelFacts FactsOf(const engine::Engine& engine, const std::string& device) {
   const engine::ModelConfig& config = engine.config();
   const engine::ModelIdentity& identity = engine.identity();
-  const uint64_t element_bytes = identity.dtype == "float32" ? 4 : 2;
   return {.name = config.name,
           .family = config.family == engine::Family::kQwen3 ? "qwen3" : "llama",
           .dtype = identity.dtype,
           .device = device,
-          .parameters = engine.weight_bytes() / element_bytes,
+          .parameters = engine.parameters(),
           .layers = static_cast<uint32_t>(config.layers),
           .positions = static_cast<uint32_t>(config.max_positions),
           .vocabulary = static_cast<uint32_t>(config.vocab_size),

@@ -53,7 +53,7 @@ class TargetModel : public ::testing::TestWithParam<const char*> {
 
 TEST_P(TargetModel, LoadsTheParametersOfTransformersAndNoOthers) {
   const Weights weights = Load(Specs());
-  EXPECT_EQ(weights.bytes(), 2 * Parameters().at("count").get<uint64_t>());
+  EXPECT_EQ(weights.count(), Parameters().at("count").get<uint64_t>());
 }
 
 TEST_P(TargetModel, NeedsEachParameterInItsShape) {

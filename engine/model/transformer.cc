@@ -52,7 +52,10 @@ const FusedLayers* Transformer::fused() const {
 
 at::ScalarType Transformer::dtype() const { return weights_.embedding.scalar_type(); }
 at::Device Transformer::device() const { return weights_.embedding.device(); }
-uint64_t Transformer::weight_bytes() const { return weights_.bytes(); }
+uint64_t Transformer::parameters() const { return weights_.count(); }
+uint64_t Transformer::weight_bytes() const {
+  return weights_.owned_bytes + (fused_ ? fused_->bytes() : 0);
+}
 
 at::Tensor Transformer::Linear(int64_t layer, Module module, const at::Tensor& x,
                                std::span<const AdapterSpan> adapters) const {

@@ -55,6 +55,8 @@ class Transformer {
   const ModelConfig& config() const { return *config_; }
   at::ScalarType dtype() const;
   at::Device device() const;
+  uint64_t parameters() const;
+  /// Memory that the weights take; what is mapped from files doesn't count.
   uint64_t weight_bytes() const;
 
   /// ids [T] int64 on the model's device → hidden [T, hidden].

@@ -71,17 +71,23 @@ class Reader {
     }
   }
 
+  // Of the tensors that aren't mapped.
+  uint64_t owned_bytes() const { return owned_bytes_; }
+
  private:
   at::Tensor Materialise(const StoredTensor& stored, at::ScalarType type, at::IntArrayRef shape) {
     void* data = const_cast<std::byte*>(stored.bytes.data());
     const at::Tensor mapped =
         at::from_blob(data, shape, [files = files_](void*) {}, at::TensorOptions().dtype(type));
-    return mapped.to(options_.device, options_.dtype);
+    const at::Tensor tensor = mapped.to(options_.device, options_.dtype);
+    if (!tensor.is_alias_of(mapped)) owned_bytes_ += tensor.nbytes();
+    return tensor;
   }
 
   std::shared_ptr<const WeightFiles> files_;
   const LoadWeightsOptions& options_;
   std::unordered_set<std::string> taken_;
+  uint64_t owned_bytes_ = 0;
 };
 
 bool ModuleHasBias(Module module, const ModelConfig& config) {
@@ -125,16 +131,16 @@ at::Tensor ReadHead(Reader* reader, const ModelConfig& config, const at::Tensor&
 
 }  // namespace
 
-uint64_t Weights::bytes() const {
-  uint64_t total = embedding.nbytes() + final_norm.nbytes();
-  if (!head.is_same(embedding)) total += head.nbytes();
+uint64_t Weights::count() const {
+  int64_t total = embedding.numel() + final_norm.numel();
+  if (!head.is_same(embedding)) total += head.numel();
   for (const LayerWeights& layer : layers) {
-    total += layer.input_norm.nbytes() + layer.post_attention_norm.nbytes();
-    if (layer.q_norm.defined()) total += layer.q_norm.nbytes() + layer.k_norm.nbytes();
-    for (const at::Tensor& matrix : layer.matrix) total += matrix.nbytes();
-    for (const at::Tensor& bias : layer.bias) total += bias.defined() ? bias.nbytes() : 0;
+    total += layer.input_norm.numel() + layer.post_attention_norm.numel();
+    if (layer.q_norm.defined()) total += layer.q_norm.numel() + layer.k_norm.numel();
+    for (const at::Tensor& matrix : layer.matrix) total += matrix.numel();
+    for (const at::Tensor& bias : layer.bias) total += bias.defined() ? bias.numel() : 0;
   }
-  return total;
+  return static_cast<uint64_t>(total);
 }
 
 Weights LoadWeights(const std::filesystem::path& model_dir, const ModelConfig& config,
@@ -149,6 +155,7 @@ Weights LoadWeights(const std::filesystem::path& model_dir, const ModelConfig& c
     weights.layers.push_back(ReadLayer(&reader, config, layer));
   }
   reader.RequireAllTaken();
+  weights.owned_bytes = reader.owned_bytes();
   return weights;
 }
 

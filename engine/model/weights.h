@@ -31,8 +31,11 @@ struct Weights {
   at::Tensor head;        ///< [V, hidden]; the embedding itself when tied
   std::vector<LayerWeights> layers;
 
-  /// Bytes of all distinct tensors.
-  uint64_t bytes() const;
+  /// Bytes of what isn't mapped from a file.
+  uint64_t owned_bytes = 0;
+
+  /// Numbers in all distinct tensors.
+  uint64_t count() const;
 };
 
 struct LoadWeightsOptions {

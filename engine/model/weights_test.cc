@@ -97,9 +97,11 @@ TEST_F(WeightsTest, TensorsOfTheComputeDtypeAliasTheMappedFile) {
   EXPECT_TRUE(at::equal(weights.layers[1].matrix[0], stored.at(kQ)));
   EXPECT_FALSE(weights.layers[1].matrix[0].storage().resizable());
   EXPECT_EQ(Load(at::kBFloat16).head.scalar_type(), at::kBFloat16);
-  uint64_t bytes = 0;
-  for (const auto& [name, tensor] : stored) bytes += tensor.nbytes();
-  EXPECT_EQ(weights.bytes(), bytes);
+  int64_t count = 0;
+  for (const auto& [name, tensor] : stored) count += tensor.numel();
+  EXPECT_EQ(weights.count(), static_cast<uint64_t>(count));
+  EXPECT_EQ(weights.owned_bytes, 0U);
+  EXPECT_EQ(Load(at::kBFloat16).owned_bytes, 2 * weights.count());
 }
 
 TEST_F(WeightsTest, TensorsOutliveTheirFile) {
