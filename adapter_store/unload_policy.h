@@ -59,7 +59,7 @@ struct NamedUnloadPolicy {
   std::unique_ptr<UnloadPolicy> (*make)();
 };
 inline constexpr NamedUnloadPolicy kUnloadPolicies[] = {
-    {"lru", MakeLruPolicy}, {"greedy-dual-size", MakeGreedyDualSizePolicy}};
+    {"greedy-dual-size", MakeGreedyDualSizePolicy}, {"lru", MakeLruPolicy}};
 
 /// Null for an unknown name.
 std::unique_ptr<UnloadPolicy> MakeUnloadPolicy(std::string_view name);

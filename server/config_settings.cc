@@ -128,7 +128,7 @@ absl::Status CheckDtype(const std::string& text) {
 
 absl::Status CheckUnloadPolicy(const std::string& text) {
   if (store::MakeUnloadPolicy(text) != nullptr) return absl::OkStatus();
-  return absl::InvalidArgumentError("must be lru or greedy-dual-size");
+  return absl::InvalidArgumentError("must be greedy-dual-size or lru");
 }
 
 bool IsLoopback(const std::string& host) {
@@ -168,8 +168,8 @@ std::vector<Setting> AllSettings() {
       Size("device_budget", &O::device_budget_bytes,
            "For loaded caches and adapters, such as 512MiB"),
       Text("unload_policy", &O::unload_policy, "POLICY",
-           "What is unloaded first when the budget is full: lru (least recently used) or "
-           "greedy-dual-size (cheapest to load again per byte)",
+           "What is unloaded first when the budget is full: greedy-dual-size (cheapest to load "
+           "again per byte) or lru (least recently used)",
            CheckUnloadPolicy),
       Size("disk_budget", &O::disk_budget_bytes, "For all stored files; 0: no limit"),
       Number("max_queue", &O::max_queue, {1, kMany}, "Questions that may wait"),

@@ -93,6 +93,7 @@ TEST_F(ConfigTest, MistakesInFlagsAndVariablesAreNamed) {
   EXPECT_THAT(ErrorOf({"--disk-budget", "-1"}), HasSubstr("--disk-budget: disk_budget must be"));
   EXPECT_THAT(ErrorOf({"--disk-budget", "many"}), HasSubstr("it is \"many\""));
   EXPECT_THAT(ErrorOf({"--listen", "7600"}), HasSubstr("must be HOST:PORT"));
+  EXPECT_THAT(ErrorOf({"--unload-policy", "fifo"}), HasSubstr("greedy-dual-size or lru"));
   EXPECT_THAT(ErrorOf({"--device", "gpu"}), HasSubstr("must be cpu or cuda:N"));
   EXPECT_THAT(ErrorOf({"--nothing"}), HasSubstr("--nothing"));
   EXPECT_THAT(ErrorOf({"--max-queue"}), HasSubstr("--max-queue"));

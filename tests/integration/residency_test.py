@@ -88,7 +88,8 @@ def narrow(make_daemon, patient):
     sizes = {measured.ingest(document(n)[:1200], f"d{n}", ratio_ppm=[1_000_000]).document.caches[
         0].device_bytes for n in range(4)}
     assert len(sizes) == 1
-    daemon = make_daemon("--device-budget", 2 * sizes.pop(), model=patient).start()
+    daemon = make_daemon("--device-budget", 2 * sizes.pop(), "--unload-policy", "lru",
+                         model=patient).start()
     client = daemon.client()
     for n in range(4):
         client.ingest(document(n)[:1200], f"d{n}", ratio_ppm=[1_000_000])
