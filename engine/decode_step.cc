@@ -122,7 +122,7 @@ std::vector<BatchSlice> BatchPlanner::Plan(std::span<const std::unique_ptr<Seque
                         return sequence->id() > last_answered_;
                       }));
   std::vector<BatchSlice> slices;
-  int64_t left = max_rows_;
+  int64_t left = options_.max_rows_per_step;
   for (Sequence* sequence : answering) {
     if (left > 0) {
       slices.push_back({.sequence = sequence, .rows = 1});
@@ -130,6 +130,7 @@ std::vector<BatchSlice> BatchPlanner::Plan(std::span<const std::unique_ptr<Seque
       --left;
     }
   }
+  if (!slices.empty()) left = std::min(left, options_.max_prompt_rows_beside_answers);
   for (Sequence* sequence : prompting) {
     const int64_t rows = std::min(left, static_cast<int64_t>(sequence->Waiting().size()));
     if (rows > 0) {

@@ -9,6 +9,7 @@
 
 #include "engine/model/transformer.h"
 #include "engine/sequence.h"
+#include "engine/session.h"
 
 namespace docmem::engine {
 
@@ -20,16 +21,16 @@ struct BatchSlice {
 };
 
 /// Chooses the rows of the next step: one token of each answering sequence, those that have waited
-/// longest first, then chunks of prompts in the order of `sequences`, `max_rows` in all. Slices on
+/// longest first, then chunks of prompts in the order of `sequences`, as `options` allow. Slices on
 /// one cache lie side by side, and inside a cache those with one adapter. Empty when nothing runs.
 class BatchPlanner {
  public:
-  explicit BatchPlanner(int64_t max_rows) : max_rows_(max_rows) {}
+  explicit BatchPlanner(const SessionOptions& options) : options_(options) {}
 
   std::vector<BatchSlice> Plan(std::span<const std::unique_ptr<Sequence>> sequences);
 
  private:
-  int64_t max_rows_;
+  SessionOptions options_;
   SequenceId last_answered_ = 0;
 };
 

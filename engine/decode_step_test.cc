@@ -61,7 +61,7 @@ class BatchPlannerTest : public ::testing::Test {
 };
 
 TEST_F(BatchPlannerTest, NothingRunsWithoutSequences) {
-  BatchPlanner planner(8);
+  BatchPlanner planner({.max_rows_per_step = 8});
   EXPECT_TRUE(planner.Plan(sequences_).empty());
 }
 
@@ -71,32 +71,34 @@ TEST_F(BatchPlannerTest, SequencesOnOneCacheAndAdapterLieSideBySide) {
     Add(second_, nullptr, 1);
     Add(first_, adapter_, 1);
   }
-  BatchPlanner planner(8);
+  BatchPlanner planner({.max_rows_per_step = 8});
   EXPECT_EQ(Rows(planner), (std::vector<SequenceId>{1, 4, 3, 6, 2, 5}));
 }
 
 TEST_F(BatchPlannerTest, PromptsAreCutToTheRowsOfAStep) {
   Add(first_);
   Add(first_);
-  BatchPlanner planner(5);
+  BatchPlanner planner({.max_rows_per_step = 5});
   EXPECT_EQ(Rows(planner), (std::vector<SequenceId>{1, 1, 1, 2, 2}));
 }
 
 TEST_F(BatchPlannerTest, TokensOfRunningAnswersComeBeforePrompts) {
   Add(first_);
-  BatchPlanner planner(3);
+  BatchPlanner planner({.max_rows_per_step = 3});
   Step(planner);
   Add(second_);
   EXPECT_EQ(Rows(planner), (std::vector<SequenceId>{1, 2, 2}));
+  BatchPlanner keeping({.max_rows_per_step = 8, .max_prompt_rows_beside_answers = 1});
+  EXPECT_EQ(Rows(keeping), (std::vector<SequenceId>{1, 2}));
 }
 
 TEST_F(BatchPlannerTest, WithMoreAnswersThanRowsAllHaveTheirTurn) {
   for (int i = 0; i < 5; ++i) {
     Add(first_, nullptr, 1);
   }
-  BatchPlanner wide(8);
+  BatchPlanner wide({.max_rows_per_step = 8});
   Step(wide);
-  BatchPlanner planner(2);
+  BatchPlanner planner({.max_rows_per_step = 2});
   std::multiset<SequenceId> turns;
   for (int step = 0; step < 5; ++step) {
     const auto rows = Rows(planner);
@@ -108,7 +110,7 @@ TEST_F(BatchPlannerTest, WithMoreAnswersThanRowsAllHaveTheirTurn) {
 TEST_F(BatchPlannerTest, OnlyWantedRowsGetLogits) {
   Add(first_, nullptr, 3);
   Add(second_, nullptr, 6);
-  BatchPlanner planner(7);
+  BatchPlanner planner({.max_rows_per_step = 7});
   const c10::InferenceMode inference;
   const auto slices = planner.Plan(sequences_);
   const auto logits = RunBatch(engine_->transformer(), slices);

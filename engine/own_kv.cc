@@ -15,8 +15,10 @@ int64_t RoundUp(int64_t rows) { return (rows + kBlockRows - 1) / kBlockRows * kB
 
 }  // namespace
 
-OwnKv::OwnKv(const ModelConfig& config, const at::TensorOptions& options)
-    : layers_(static_cast<size_t>(config.layers)) {
+int64_t OwnKv::MostCapacity(int64_t most_rows) { return RoundUp(most_rows); }
+
+OwnKv::OwnKv(const ModelConfig& config, const at::TensorOptions& options, int64_t most_rows)
+    : layers_(static_cast<size_t>(config.layers)), most_capacity_(MostCapacity(most_rows)) {
   for (LayerKv& layer : layers_) {
     layer.keys = at::empty({config.kv_heads, 0, config.head_dim}, options);
     layer.values = at::empty({config.kv_heads, 0, config.head_dim}, options);
@@ -27,7 +29,8 @@ void OwnKv::Reserve(int64_t rows) {
   if (rows <= capacity_) {
     return;
   }
-  capacity_ = RoundUp(std::max(rows, capacity_ + capacity_ / 2));
+  capacity_ =
+      std::max(RoundUp(rows), std::min(RoundUp(capacity_ + capacity_ / 2), most_capacity_));
   const auto grow = [this](at::Tensor& tensor) {
     at::Tensor grown = at::empty({tensor.size(0), capacity_, tensor.size(2)}, tensor.options());
     grown.narrow(1, 0, length_).copy_(tensor.narrow(1, 0, length_));

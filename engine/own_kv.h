@@ -14,7 +14,11 @@ namespace docmem::engine {
 /// Keys and values of one sequence's own tokens (question and answer), growing. One thread.
 class OwnKv {
  public:
-  OwnKv(const ModelConfig& config, const at::TensorOptions& options);
+  /// For at most `most_rows` rows.
+  OwnKv(const ModelConfig& config, const at::TensorOptions& options, int64_t most_rows);
+
+  /// For how many rows room is made at most.
+  static int64_t MostCapacity(int64_t most_rows);
 
   /// Makes room for `rows` rows in all; existing rows stay.
   void Reserve(int64_t rows);
@@ -44,6 +48,7 @@ class OwnKv {
 
  private:
   std::vector<LayerKv> layers_;  // [G, capacity, D] each
+  int64_t most_capacity_;
   int64_t length_ = 0;
   int64_t capacity_ = 0;
 };

@@ -15,7 +15,7 @@ ModelConfig Config() {
 }
 
 TEST(OwnKvTest, RowsStayWhereTheyAreWhileItGrows) {
-  OwnKv own(Config(), at::kFloat);
+  OwnKv own(Config(), at::kFloat, /*most_rows=*/278);
   at::Tensor all_keys = at::empty({0, 3, 4});
   for (const int64_t rows : {5, 1, 1, 70, 1, 200}) {
     const at::Tensor keys = at::randn({rows, 3, 4});
@@ -32,8 +32,8 @@ TEST(OwnKvTest, RowsStayWhereTheyAreWhileItGrows) {
   }
 }
 
-TEST(OwnKvTest, GrowthIsAmortised) {
-  OwnKv own(Config(), at::kFloat);
+TEST(OwnKvTest, GrowthIsAmortisedAndEndsAtWhatIsAnnounced) {
+  OwnKv own(Config(), at::kFloat, /*most_rows=*/10'000);
   int growths = 0;
   uint64_t bytes = own.bytes();
   EXPECT_EQ(bytes, 0U);
@@ -43,7 +43,8 @@ TEST(OwnKvTest, GrowthIsAmortised) {
     bytes = own.bytes();
   }
   EXPECT_LT(growths, 16);
-  EXPECT_LE(bytes, 2U * 2 * 3 * 4 * 4 * 15'000);
+  EXPECT_EQ(OwnKv::MostCapacity(10'000), 10'048);
+  EXPECT_EQ(bytes, 2U * 2 * 3 * 4 * 4 * 10'048);
 }
 
 }  // namespace

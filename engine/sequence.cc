@@ -40,6 +40,12 @@ std::vector<int32_t> StopIds(const Engine& engine) {
   return ids;
 }
 
+int64_t MostRows(const SequenceRequest& request) {
+  const auto prompt = static_cast<int64_t>(request.prompt_ids.size());
+  const auto answer = static_cast<int64_t>(request.answer_ids.size());
+  return prompt + (answer == 0 ? int64_t{request.max_tokens} : answer);
+}
+
 at::TensorOptions KvOptions(const Transformer& transformer) {
   return at::TensorOptions(transformer.device()).dtype(transformer.dtype());
 }
@@ -51,7 +57,7 @@ Sequence::Sequence(SequenceId id, SequenceRequest request, const Engine& engine)
       request_(std::move(request)),
       feed_(request_.prompt_ids),
       stop_ids_(StopIds(engine)),
-      own_kv_(engine.config(), KvOptions(engine.transformer())),
+      own_kv_(engine.config(), KvOptions(engine.transformer()), MostRows(request_)),
       sampler_(request_.sampling),
       decoder_(engine.tokenizer()),
       stop_matcher_(request_.stop_strings) {

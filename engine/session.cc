@@ -15,9 +15,12 @@ namespace docmem::engine {
 class Session::Impl {
  public:
   Impl(std::shared_ptr<const Engine> engine, const SessionOptions& options)
-      : engine_(std::move(engine)), planner_(options.max_rows_per_step) {
+      : engine_(std::move(engine)), planner_(options) {
     if (options.max_rows_per_step < 1) {
       ThrowInvalidArgument("max_rows_per_step", "must be at least 1");
+    }
+    if (options.max_prompt_rows_beside_answers < 1) {
+      ThrowInvalidArgument("max_prompt_rows_beside_answers", "must be at least 1");
     }
   }
 

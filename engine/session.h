@@ -51,6 +51,8 @@ struct SequenceEvent {
 
 struct SessionOptions {
   int64_t max_rows_per_step = 256;  ///< rows of one flattened batch; longer prompts are chunked
+  /// Of those, rows of prompts in a step with answers, which keep their pace this way.
+  int64_t max_prompt_rows_beside_answers = 64;
 };
 
 /// All running sequences of one device: continuous batching over documents and adapters. A step is

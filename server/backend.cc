@@ -60,7 +60,9 @@ class BackendImpl : public Backend {
                         [this](CacheBuildRequest request, auto done) {
                           BuildMissing(std::move(request), std::move(done));
                         }},
-                   {.max_queue = options.max_queue, .max_sequences = options.max_sequences}),
+                   {.max_queue = options.max_queue,
+                    .max_sequences = options.max_sequences,
+                    .kv_budget_bytes = options.kv_budget_bytes}),
         intake_(engine, parts.store, &memories_, options.max_adapter_rank) {}
 
   Residency* residency() override { return &memories_; }
@@ -160,6 +162,7 @@ ModelFacts FactsOf(const engine::Engine& engine, const std::string& device) {
 absl::Status CheckBudgets(const ServerOptions& options, MemoryPlan plan) {
   if (options.device != "cpu") return absl::OkStatus();
   plan.device_budget = options.device_budget_bytes;
+  plan.kv_budget = options.kv_budget_bytes;
   return CheckMemory(plan, ReadMemoryLimit("/"));
 }
 

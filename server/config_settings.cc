@@ -167,6 +167,8 @@ std::vector<Setting> AllSettings() {
       Number("threads", &O::threads, {0, 1024}, "Threads for tensors; 0: all cores"),
       Size("device_budget", &O::device_budget_bytes,
            "For loaded caches and adapters, such as 512MiB"),
+      Size("kv_budget", &O::kv_budget_bytes,
+           "For keys and values of the questions and answers under way"),
       Text("unload_policy", &O::unload_policy, "POLICY",
            "What is unloaded first when the budget is full: greedy-dual-size (cheapest to load "
            "again per byte) or lru (least recently used)",

@@ -90,6 +90,8 @@ TEST_F(CliTest, AskSendsItsOptionsAndStreamsTheAnswer) {
                     "x",
                     "--stop",
                     "y",
+                    "--priority",
+                    "batch",
                     "--instruction",
                     "Be brief."}),
             kDone)
@@ -110,6 +112,7 @@ TEST_F(CliTest, AskSendsItsOptionsAndStreamsTheAnswer) {
   EXPECT_EQ(request.prompt().question(), "Does it?");
   EXPECT_EQ(request.prompt().instruction(), "Be brief.");
   EXPECT_EQ(request.max_tokens(), 40U);
+  EXPECT_EQ(request.priority(), v1::PRIORITY_BATCH);
   EXPECT_EQ(request.sampling().temperature(), 0.5);
   EXPECT_EQ(request.sampling().top_p(), 0.9);
   EXPECT_EQ(request.sampling().top_k(), 20U);

@@ -66,6 +66,8 @@ void AnswerArguments::Declare(ArgumentList* arguments) {
   arguments->Option("--stop", Texts("TEXT", &stop_), "Text that ends the answer, not part of it");
   arguments->Flag("--log-probabilities", &log_probabilities_,
                   "Also give the log-probability of each token of the answer");
+  arguments->Option("--priority", OneOf("PRIORITY", &priority_),
+                    "batch lets interactive questions go first, for up to 30 s; else interactive");
 }
 
 void AnswerArguments::Fill(v1::AskRequest* request) const {
@@ -76,6 +78,7 @@ void AnswerArguments::Fill(v1::AskRequest* request) const {
   if (seed_) request->mutable_sampling()->set_seed(*seed_);
   for (const std::string& text : stop_) request->add_stop(text);
   request->set_log_probabilities(log_probabilities_);
+  request->set_priority(priority_);
 }
 
 }  // namespace docmem::cli

@@ -44,6 +44,7 @@ class AnswerArguments {
   std::optional<uint64_t> seed_;
   std::vector<std::string> stop_;
   bool log_probabilities_ = false;
+  v1::Priority priority_ = v1::PRIORITY_UNSPECIFIED;
 };
 
 /// Declares `--collection`.

@@ -17,6 +17,8 @@
 namespace docmem::engine {
 namespace {
 
+constexpr int64_t kSliceRows = 128;  // attend in one unit: attention grows with the context
+
 // One compression under way.
 struct Target {
   int64_t kept = 0;  // n
@@ -111,16 +113,14 @@ class Prefill::State {
   State(const Transformer& model, PrefillOptions options);
 
   bool Step();
-  int64_t units_done() const { return layer_ * units_per_layer() + chunk_; }
-  int64_t units_total() const { return config().layers * units_per_layer(); }
+  int64_t units_done() const { return units_done_; }
+  int64_t units_total() const;
   double score_seconds() const { return score_time_.count(); }
   std::vector<KeptRows> TakeResults();
 
  private:
   const ModelConfig& config() const { return model_.config(); }
   int64_t chunks() const { return (rows_ + options_.chunk_rows - 1) / options_.chunk_rows; }
-  // The chunks, and the choice of what they leave.
-  int64_t units_per_layer() const { return rows_ == 0 ? 0 : chunks() + 1; }
   at::TensorOptions tensor_options() const {
     return at::TensorOptions(model_.device()).dtype(model_.dtype());
   }
@@ -130,7 +130,9 @@ class Prefill::State {
   void AllocateLayer();
   template <typename Work>
   void Timed(const Work& work);
-  void RunChunk(int64_t first, int64_t count);
+  std::vector<AdapterSpan> Adapters(int64_t count) const;
+  void ProjectChunk(int64_t first, int64_t count);
+  void AttendSlice();
   void EvictLayer();
 
   const Transformer& model_;
@@ -139,7 +141,11 @@ class Prefill::State {
   std::vector<ScorerGroup> scorers_;
   int64_t rows_ = 0;  // S, or the head's length when nothing else is kept
   int64_t layer_ = 0;
-  int64_t chunk_ = 0;
+  int64_t chunk_ = 0;  // of the layer: projected so far
+  int64_t units_done_ = 0;
+  at::Tensor q_;             // [rows of the last chunk, H, D] until all of them have attended
+  int64_t first_ = 0;        // its first row
+  int64_t attended_ = 0;     // rows of it
   std::chrono::duration<double> score_time_{0};
   at::Tensor hidden_;  // [S, hidden], layer by layer overwritten
   at::Tensor keys_;    // [G, S, D] of the current layer, after RoPE
@@ -230,25 +236,40 @@ void Prefill::State::Timed(const Work& work) {
 bool Prefill::State::Step() {
   const c10::InferenceMode inference;
   if (layer_ == config().layers) return true;
-  if (chunk_ < chunks()) {
+  if (q_.defined()) {
+    AttendSlice();
+  } else if (chunk_ < chunks()) {
     const int64_t first = chunk_ * options_.chunk_rows;
-    RunChunk(first, std::min(options_.chunk_rows, rows_ - first));
+    ProjectChunk(first, std::min(options_.chunk_rows, rows_ - first));
     ++chunk_;
   } else {
     Timed([this] { EvictLayer(); });
     chunk_ = 0;
     ++layer_;
   }
+  ++units_done_;
   return layer_ == config().layers;
 }
 
-void Prefill::State::RunChunk(int64_t first, int64_t count) {
-  const AdapterSpan span = {options_.writer, 0, count};
-  const std::span<const AdapterSpan> adapters(&span, options_.writer == nullptr ? 0 : 1);
+// Of every layer: its chunks, and the choice of what they leave; of all but the last: the slices.
+int64_t Prefill::State::units_total() const {
+  if (rows_ == 0) return 0;
+  const auto slices = [](int64_t rows) { return (rows + kSliceRows - 1) / kSliceRows; };
+  const int64_t of_chunks = rows_ / options_.chunk_rows * slices(options_.chunk_rows) +
+                            slices(rows_ % options_.chunk_rows);
+  return config().layers * (chunks() + 1) + (config().layers - 1) * of_chunks;
+}
+
+std::vector<AdapterSpan> Prefill::State::Adapters(int64_t count) const {
+  if (options_.writer == nullptr) return {};
+  return {{options_.writer, 0, count}};
+}
+
+void Prefill::State::ProjectChunk(int64_t first, int64_t count) {
   const at::Tensor hidden = hidden_.narrow(0, first, count);
   const at::Tensor positions =
       at::arange(first, first + count, at::TensorOptions(model_.device()).dtype(at::kLong));
-  const Qkv qkv = model_.Project(layer_, hidden, adapters);
+  const Qkv qkv = model_.Project(layer_, hidden, Adapters(count));
   const Rotation rotation = model_.RotationOf(positions);
   const at::Tensor q = model_.Rotate(qkv.q, rotation);
   keys_.narrow(1, first, count).copy_(model_.Rotate(qkv.k, rotation).transpose(0, 1));
@@ -261,8 +282,20 @@ void Prefill::State::RunChunk(int64_t first, int64_t count) {
   });
   // Nothing reads the hidden state behind the last layer: only its keys and values are wanted.
   if (layer_ + 1 == config().layers) return;
-  const AttentionPart attended = AttendCausal(q, keys, values, first);
-  hidden_.narrow(0, first, count).copy_(model_.Finish(layer_, hidden, attended.out, adapters));
+  q_ = q;
+  first_ = first;
+  attended_ = 0;
+}
+
+void Prefill::State::AttendSlice() {
+  const int64_t count = std::min(kSliceRows, q_.size(0) - attended_), first = first_ + attended_;
+  const AttentionPart attended =
+      AttendCausal(q_.narrow(0, attended_, count), keys_.narrow(1, 0, first + count),
+                   values_.narrow(1, 0, first + count), first);
+  const at::Tensor hidden = hidden_.narrow(0, first, count);
+  hidden.copy_(model_.Finish(layer_, hidden, attended.out, Adapters(count)));
+  attended_ += count;
+  if (attended_ == q_.size(0)) q_.reset();
 }
 
 void Prefill::State::EvictLayer() {

@@ -40,14 +40,14 @@ struct PrefillOptions {
   std::vector<KeptPositions> chosen;
   /// Only the positions are wanted: the results have no keys and values.
   bool positions_only = false;
-  int64_t chunk_rows = 512;  ///< rows of one unit of work
+  int64_t chunk_rows = 512;  ///< rows that are projected and scored in one unit of work
   SketchSource sketch;       ///< null: the numbers of the compressions' seeds
 };
 
 /// Layer-by-layer prefill of a whole context with eviction: after a layer is scored only its kept
-/// rows survive, so the full KV cache never exists in memory. Work is cut into units of at most
-/// `chunk_rows` rows of one layer, and one unit per layer for the choice, so that decode steps can
-/// run in between.
+/// rows survive, so the full KV cache never exists in memory. Work is cut into units, so that decode
+/// steps can run in between: the projections of at most `chunk_rows` rows of one layer, the rest of
+/// the layer for a part of them, and the choice of what the layer keeps.
 ///
 /// Peak memory above weights and kept rows: at most 2.5 × (K and V of all S tokens of one layer +
 /// 2·S·hidden·dtype). Used from the thread that runs tensor work; not thread-safe. Results don't

@@ -121,7 +121,7 @@ TEST_F(PrefillTest, Ratio1KeepsTheHeadAndNeverReadsTheDocument) {
   const KeptRows rows = One(options);
   EXPECT_EQ(rows.positions.numel(), 4 * 70);
   ExpectRowsOf(rows, PlainKv(model_, options.context_ids, nullptr));
-  EXPECT_EQ(Prefill(model_, options).units_total(), 2 * (2 + 1));
+  EXPECT_EQ(Prefill(model_, options).units_total(), 2 * (2 + 1) + 2);
   PrefillOptions other = options;
   other.context_ids[100] = 17;
   ExpectSame(One(other), rows);
@@ -273,7 +273,7 @@ TEST_F(PrefillTest, WorkBetweenTheUnitsAndTwoThreadsChangeNothing) {
 
 TEST_F(PrefillTest, UnitsAreCountedToTheEnd) {
   Prefill prefill(model_, Options(130, 5, {500'000}));
-  EXPECT_EQ(prefill.units_total(), 2 * (3 + 1));
+  EXPECT_EQ(prefill.units_total(), 2 * (3 + 1) + 3);
   int64_t steps = 0;
   bool done = false;
   while (!done) {
@@ -281,9 +281,16 @@ TEST_F(PrefillTest, UnitsAreCountedToTheEnd) {
     done = prefill.Step();
     ++steps;
   }
-  EXPECT_EQ(steps, 8);
-  EXPECT_EQ(prefill.units_done(), 8);
+  EXPECT_EQ(steps, 11);
+  EXPECT_EQ(prefill.units_done(), 11);
   EXPECT_TRUE(prefill.Step());
+}
+
+TEST_F(PrefillTest, LongChunksAttendInSlices) {
+  PrefillOptions options = Options(300, 5, {0});
+  options.chunk_rows = 280;  // three slices and one
+  EXPECT_EQ(Prefill(model_, options).units_total(), 2 * (2 + 1) + 3 + 1);
+  ExpectRowsOf(One(options), PlainKv(model_, options.context_ids, nullptr));
 }
 
 TEST_F(PrefillTest, AdapterActsOnlyWhenItWrites) {

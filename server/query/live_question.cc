@@ -30,6 +30,8 @@ LiveQuestion::LiveQuestion(Scheduler* scheduler, Question question, uint64_t arr
       question_(std::move(question)),
       arrival_(arrival),
       admitted_(absl::Now()),
+      turn_(admitted_ +
+            (question_.priority == Priority::kBatch ? kBatchDelay : absl::ZeroDuration())),
       sink_(std::move(sink)) {}
 
 bool LiveQuestion::Advance(Stage to, absl::FunctionRef<void()> change) {

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
@@ -24,12 +25,17 @@ class LiveQuestion : public SequenceSink, public std::enable_shared_from_this<Li
  public:
   enum class Stage { kResolving, kBuilding, kReady, kLoading, kSubmitting, kRunning, kRetired };
 
+  /// How much later than it came a batch question counts as come.
+  static constexpr absl::Duration kBatchDelay = absl::Seconds(30);
+
   LiveQuestion(Scheduler* scheduler, Question question, uint64_t arrival,
                std::shared_ptr<AnswerSink> sink);
 
   const Question& question() const { return question_; }
   uint64_t arrival() const { return arrival_; }
   absl::Time admitted() const { return admitted_; }
+  /// Questions get slots in this order.
+  std::pair<absl::Time, uint64_t> turn() const { return {turn_, arrival_}; }
   Stage stage() const { return stage_.load(std::memory_order_relaxed); }
 
   /// Moves to `to`, running `change` with the members below in hand; false, and nothing done, when
@@ -54,7 +60,9 @@ class LiveQuestion : public SequenceSink, public std::enable_shared_from_this<Li
   // Written by the scheduler: inside `Advance`, or before anyone else knows the question.
   ResolvedQuestion resolved;
   uint32_t document_tokens_prefilled = 0;
+  uint64_t kv_bytes = 0;  ///< at most, of its own tokens
   bool has_slot = false;
+  bool prefetched = false;  ///< under the scheduler's lock
   Memories::AcquireId acquire = 0;
   EngineLoop::Ticket ticket = 0;
   Timer::Id deadline_timer = 0;
@@ -69,6 +77,7 @@ class LiveQuestion : public SequenceSink, public std::enable_shared_from_this<Li
   const Question question_;
   const uint64_t arrival_;
   const absl::Time admitted_;
+  const absl::Time turn_;
 
   std::atomic<Stage> stage_{Stage::kResolving};
 

@@ -18,11 +18,14 @@
 
 namespace docmem::server {
 
+enum class Priority { kInteractive, kBatch };
+
 /// What a caller asks, checked for form but not yet against the registry.
 struct Question {
   std::string principal;   ///< who asks; request ids are unique among a principal's live questions
   std::string request_id;  ///< not empty
   absl::Time deadline = absl::InfiniteFuture();
+  Priority priority = Priority::kInteractive;
 
   store::DocumentKey document;
   std::optional<engine::Mode> mode;

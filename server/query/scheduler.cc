@@ -6,12 +6,26 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "engine/own_kv.h"
 #include "server/errors/error.h"
 #include "server/query/live_question.h"
 
 namespace docmem::server {
 
 using Stage = LiveQuestion::Stage;
+
+namespace {
+
+constexpr int kPrefetchedQuestions = 4;
+
+uint64_t MostKvBytes(const engine::Engine& engine, const ResolvedQuestion& resolved,
+                     const Question& question) {
+  const size_t answer = question.answer_to_score ? resolved.answer_ids.size() : question.max_tokens;
+  const auto rows = static_cast<int64_t>(resolved.prompt_ids.size() + answer);
+  return engine.KvBytes(engine::OwnKv::MostCapacity(rows));
+}
+
+}  // namespace
 
 Scheduler::Scheduler(SchedulerParts parts, SchedulerOptions options)
     : parts_(std::move(parts)), options_(options), resolver_(parts_.engine, parts_.store) {}
@@ -59,9 +73,21 @@ void Scheduler::Resolve(const LivePtr& live) {
 
 void Scheduler::Resolved(const LivePtr& live, absl::StatusOr<ResolvedQuestion> resolved) {
   if (!resolved.ok()) return EndLive(live, resolved.status());
+  const uint64_t kv_bytes = MostKvBytes(*parts_.engine, *resolved, live->question());
+  if (kv_bytes > options_.kv_budget_bytes) {
+    return EndLive(live, Error(absl::StatusCode::kInvalidArgument, reason::kLimitExceeded,
+                               absl::StrCat("question and answer may take ", kv_bytes,
+                                            " bytes of keys and values, the limit is ",
+                                            options_.kv_budget_bytes,
+                                            " (--kv-budget); ask for fewer tokens"),
+                               {{"field", "max_tokens"}}));
+  }
   const bool build = !resolved->cache;
   if (!live->Advance(build ? Stage::kBuilding : Stage::kResolving,
-                     [&] { live->resolved = *std::move(resolved); })) {
+                     [&] {
+                       live->resolved = *std::move(resolved);
+                       live->kv_bytes = kv_bytes;
+                     })) {
     return;
   }
   if (build) return BuildCache(live);
@@ -120,7 +146,7 @@ void Scheduler::Enqueue(const LivePtr& live) {
   {
     store::MutexLock lock(&mutex_);
     const auto later = std::find_if(ready_.begin(), ready_.end(), [&](const LivePtr& other) {
-      return other->arrival() > live->arrival();
+      return other->turn() > live->turn();
     });
     ready_.insert(later, live);
   }
@@ -129,14 +155,8 @@ void Scheduler::Enqueue(const LivePtr& live) {
 
 void Scheduler::Pump() {
   while (true) {
-    LivePtr live;
-    {
-      store::MutexLock lock(&mutex_);
-      if (slots_used_ >= options_.max_sequences || ready_.empty()) return;
-      live = std::move(ready_.front());
-      ready_.pop_front();
-      ++slots_used_;
-    }
+    const LivePtr live = TakeNext();
+    if (live == nullptr) return PrefetchNext();
     const bool alive = live->Advance(Stage::kLoading, [&] {
       live->has_slot = true;
       live->slot_time = absl::Now();
@@ -146,7 +166,37 @@ void Scheduler::Pump() {
     } else {
       store::MutexLock lock(&mutex_);
       --slots_used_;
+      kv_bytes_used_ -= live->kv_bytes;
     }
+  }
+}
+
+Scheduler::LivePtr Scheduler::TakeNext() {
+  store::MutexLock lock(&mutex_);
+  if (slots_used_ >= options_.max_sequences || ready_.empty()) return nullptr;
+  if (kv_bytes_used_ + ready_.front()->kv_bytes > options_.kv_budget_bytes) return nullptr;
+  LivePtr live = std::move(ready_.front());
+  ready_.pop_front();
+  ++slots_used_;
+  kv_bytes_used_ += live->kv_bytes;
+  return live;
+}
+
+void Scheduler::PrefetchNext() {
+  std::vector<LivePtr> next;
+  {
+    store::MutexLock lock(&mutex_);
+    int first = 0;
+    for (auto live = ready_.begin(); live != ready_.end() && first < kPrefetchedQuestions;
+         ++live, ++first) {
+      if (!std::exchange((*live)->prefetched, true)) next.push_back(*live);
+    }
+  }
+  for (const LivePtr& live : next) {
+    const ResolvedQuestion& resolved = live->resolved;
+    parts_.memories->Prefetch(resolved.document, *resolved.cache,
+                              resolved.adapter ? &*resolved.adapter : nullptr,
+                              [](const absl::Status&) {});
   }
 }
 
@@ -206,7 +256,7 @@ void Scheduler::Heartbeat(const LivePtr& live) {
 uint32_t Scheduler::PositionOf(const LivePtr& live) const {
   store::MutexLock lock(&mutex_);
   uint32_t before = 0;
-  for (const LivePtr& other : ready_) before += other->arrival() < live->arrival() ? 1 : 0;
+  for (const LivePtr& other : ready_) before += other->turn() < live->turn() ? 1 : 0;
   return before;
 }
 
@@ -249,7 +299,10 @@ void Scheduler::Retire(const LivePtr& live, const absl::Status& status) {
     store::MutexLock lock(&mutex_);
     live_.erase(LiveKey(live->question().principal, live->question().request_id));
     ready_.remove(live);
-    if (live->has_slot) --slots_used_;
+    if (live->has_slot) {
+      --slots_used_;
+      kv_bytes_used_ -= live->kv_bytes;
+    }
   }
   live->CloseSink(status);
   parts_.timer->Cancel(live->deadline_timer);

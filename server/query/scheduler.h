@@ -34,6 +34,7 @@ using BuildMissingCache =
 struct SchedulerOptions {
   uint32_t max_queue = 256;     ///< questions that wait: resolving, building, for a slot, loading
   uint32_t max_sequences = 32;  ///< questions that load or run
+  uint64_t kv_budget_bytes = uint64_t{512} << 20;  ///< their own tokens' keys and values
   absl::Duration heartbeat = absl::Seconds(15);  ///< between two progress messages
 };
 
@@ -56,8 +57,10 @@ struct QueueCounts {
 };
 
 /// The way of a question from admission to its end: look it up, wait for a slot, lease its
-/// memories, run it, give the slot back. Questions get slots in the order of their arrival; while
-/// one loads, the others run. Deadlines and aborts act at once on a waiting question and at the
+/// memories, run it, give the slot back. Questions get slots in the order of their arrival, batch
+/// ones as if they had come `LiveQuestion::kBatchDelay` later; a slot includes room for the keys and
+/// values of question and answer. While one loads, the others run, and the memories of the next ones
+/// in the queue are loaded ahead. Deadlines and aborts act at once on a waiting question and at the
 /// engine's next step on a running one.
 ///
 /// Thread-safe; nothing blocks. Sinks are called without a lock held.
@@ -90,6 +93,9 @@ class Scheduler : public Asker {
   void Enqueue(const LivePtr& live);
   /// Gives free slots to the first waiting questions.
   void Pump();
+  LivePtr TakeNext();
+  /// Loads the memories of the first questions that still wait.
+  void PrefetchNext();
   void Load(const LivePtr& live);
   void Loaded(const LivePtr& live, absl::StatusOr<LeasedMemories> memories);
   void Heartbeat(const LivePtr& live);
@@ -106,8 +112,9 @@ class Scheduler : public Asker {
 
   mutable store::Mutex mutex_;
   std::map<LiveKey, LivePtr> live_ ABSL_GUARDED_BY(mutex_);
-  std::list<LivePtr> ready_ ABSL_GUARDED_BY(mutex_);  ///< resolved, without a slot, oldest first
+  std::list<LivePtr> ready_ ABSL_GUARDED_BY(mutex_);  ///< resolved, without a slot, by turn
   uint32_t slots_used_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t kv_bytes_used_ ABSL_GUARDED_BY(mutex_) = 0;  ///< of those with a slot
   uint64_t next_arrival_ ABSL_GUARDED_BY(mutex_) = 1;
   absl::Status closed_ ABSL_GUARDED_BY(mutex_);
 };

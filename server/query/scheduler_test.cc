@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "engine/own_kv.h"
 #include "server/errors/error.h"
 #include "server/runtime/test_event.h"
 #include "server/runtime/testing.h"
@@ -25,7 +26,10 @@ class RecordingSink : public AnswerSink {
     EXPECT_FALSE(started.has_value());
     started = value;
   }
-  void OnProgress(const AnswerProgress& /*progress*/) override { ++progress_messages; }
+  void OnProgress(const AnswerProgress& progress) override {
+    queue_position = progress.queue_position;
+    ++progress_messages;
+  }
   void OnDelta(AnswerDelta delta) override {
     EXPECT_TRUE(started.has_value());
     text += delta.text;
@@ -42,6 +46,7 @@ class RecordingSink : public AnswerSink {
 
   std::optional<AnswerStarted> started;
   std::atomic<int> progress_messages{0};
+  std::atomic<uint32_t> queue_position{0};
   std::string text;
   std::vector<int32_t> tokens;
   std::vector<float> logprobs;
@@ -200,6 +205,84 @@ TEST_F(SchedulerTest, AFullQueueRefusesAtOnceAndALiveRequestIdIsTaken) {
   EXPECT_TRUE(scheduler->End("tester", "endless", absl::CancelledError("enough")));
   ASSERT_TRUE(running->WaitClosed());
   EXPECT_EQ(running->status, absl::CancelledError("enough"));
+  ASSERT_TRUE(waiting->WaitClosed());
+  EXPECT_TRUE(waiting->status.ok()) << waiting->status;
+}
+
+TEST_F(SchedulerTest, BatchQuestionsLetInteractiveOnesGoFirst) {
+  parts_.Publish("d", {900'000});
+  Scheduler* const scheduler =
+      MakeScheduler({.max_sequences = 1, .heartbeat = absl::Milliseconds(5)});
+  const auto running = std::make_shared<RecordingSink>();
+  Question endless = Ask("d", "endless");
+  endless.max_tokens = 100'000;
+  ASSERT_TRUE(scheduler->Submit(std::move(endless), running).ok());
+  ASSERT_TRUE(running->first_token.WaitFor(kPatience));
+
+  const auto batch = std::make_shared<RecordingSink>();
+  const auto interactive = std::make_shared<RecordingSink>();
+  Question bulk = Ask("d", "bulk");
+  bulk.priority = Priority::kBatch;
+  bulk.max_tokens = 100'000;
+  ASSERT_TRUE(scheduler->Submit(std::move(bulk), batch).ok());
+  ASSERT_TRUE(scheduler->Submit(Ask("d", "person"), interactive).ok());
+  const absl::Time limit = absl::Now() + kPatience;
+  while (batch->queue_position < 1 && absl::Now() < limit) absl::SleepFor(absl::Milliseconds(1));
+  EXPECT_TRUE(scheduler->End("tester", "endless", absl::CancelledError("enough")));
+  ASSERT_TRUE(interactive->WaitClosed());
+  EXPECT_TRUE(interactive->status.ok()) << interactive->status;
+  EXPECT_FALSE(batch->closed.HasHappened());
+  ASSERT_TRUE(batch->first_token.WaitFor(kPatience));
+  EXPECT_TRUE(scheduler->End("tester", "bulk", absl::CancelledError("enough")));
+  ASSERT_TRUE(batch->WaitClosed());
+}
+
+TEST_F(SchedulerTest, QuestionsWaitForRoomForTheirKeysAndValues) {
+  parts_.Publish("d", {900'000});
+  const uint64_t one = TinyEngine()->KvBytes(engine::OwnKv::MostCapacity(50'000));
+  Scheduler* const scheduler = MakeScheduler({.max_sequences = 4, .kv_budget_bytes = one * 3 / 2});
+  const auto running = std::make_shared<RecordingSink>();
+  const auto waiting = std::make_shared<RecordingSink>();
+  const auto never = std::make_shared<RecordingSink>();
+  const auto submit = [&](const char* id, uint32_t tokens, const auto& sink) {
+    Question question = Ask("d", id);
+    question.max_tokens = tokens;
+    ASSERT_TRUE(scheduler->Submit(std::move(question), sink).ok());
+  };
+  submit("running", 50'000, running);
+  ASSERT_TRUE(running->first_token.WaitFor(kPatience));
+  submit("never", 80'000, never);
+  ASSERT_TRUE(never->WaitClosed());
+  EXPECT_EQ(store::ReasonOf(never->status), reason::kLimitExceeded) << never->status;
+  submit("waiting", 40'000, waiting);
+  absl::SleepFor(absl::Milliseconds(50));
+  EXPECT_EQ(scheduler->Counts().waiting, 1U);
+  EXPECT_TRUE(scheduler->End("tester", "running", absl::CancelledError("enough")));
+  ASSERT_TRUE(waiting->first_token.WaitFor(kPatience));
+  EXPECT_TRUE(scheduler->End("tester", "waiting", absl::CancelledError("enough")));
+  ASSERT_TRUE(waiting->WaitClosed());
+}
+
+TEST_F(SchedulerTest, MemoriesOfWaitingQuestionsAreLoadedAhead) {
+  parts_.Publish("d", {900'000});
+  const store::Document next = parts_.Publish("next", {900'000});
+  const store::Adapter adapter = parts_.PublishAdapter(next.key, "all-modules");
+  Scheduler* const scheduler = MakeScheduler({.max_sequences = 1});
+  const auto running = std::make_shared<RecordingSink>();
+  const auto waiting = std::make_shared<RecordingSink>();
+  Question endless = Ask("d", "endless");
+  endless.max_tokens = 100'000;
+  ASSERT_TRUE(scheduler->Submit(std::move(endless), running).ok());
+  ASSERT_TRUE(running->first_token.WaitFor(kPatience));
+  ASSERT_TRUE(scheduler->Submit(Ask("next", "waiting"), waiting).ok());
+  const absl::Time limit = absl::Now() + kPatience;
+  const auto loaded = [&] {
+    return parts_.memories.IsLoaded(next.key, next.caches[0]) && parts_.memories.IsLoaded(adapter);
+  };
+  while (!loaded() && absl::Now() < limit) absl::SleepFor(absl::Milliseconds(1));
+  EXPECT_TRUE(loaded());
+  EXPECT_FALSE(waiting->closed.HasHappened());
+  EXPECT_TRUE(scheduler->End("tester", "endless", absl::CancelledError("enough")));
   ASSERT_TRUE(waiting->WaitClosed());
   EXPECT_TRUE(waiting->status.ok()) << waiting->status;
 }

@@ -112,6 +112,20 @@ absl::Status ReadSampling(const v1::AskRequest& request, Question* question) {
   return absl::OkStatus();
 }
 
+absl::Status ReadPriority(v1::Priority priority, Question* question) {
+  switch (priority) {
+    case v1::PRIORITY_UNSPECIFIED:
+    case v1::PRIORITY_INTERACTIVE:
+      question->priority = Priority::kInteractive;
+      return absl::OkStatus();
+    case v1::PRIORITY_BATCH:
+      question->priority = Priority::kBatch;
+      return absl::OkStatus();
+    default:
+      return InvalidField("priority", "is none of PRIORITY_INTERACTIVE and PRIORITY_BATCH");
+  }
+}
+
 absl::Status ReadRequestId(const std::string& request_id, Question* question) {
   if (request_id.empty()) {
     question->request_id = absl::StrCat(absl::Hex(Random64(), absl::kZeroPad16),
@@ -132,6 +146,7 @@ absl::StatusOr<Question> ToQuestion(const v1::AskRequest& request, const std::st
   absl::Status status = ReadMemory(request.memory(), &question);
   status.Update(ReadPrompt(request.prompt(), &question));
   status.Update(ReadSampling(request, &question));
+  status.Update(ReadPriority(request.priority(), &question));
   status.Update(ReadRequestId(request.request_id(), &question));
   if (!status.ok()) return status;
   return question;
@@ -145,6 +160,7 @@ absl::StatusOr<Question> ToQuestion(const v1::ScoreRequest& request, const std::
   absl::Status status = ReadMemory(request.memory(), &question);
   status.Update(ReadPrompt(request.prompt(), &question));
   status.Update(CheckText("answer", request.answer(), kMaxQuestionBytes));
+  status.Update(ReadPriority(request.priority(), &question));
   status.Update(ReadRequestId(request.request_id(), &question));
   if (!status.ok()) return status;
   question.answer_to_score = request.answer();

@@ -29,6 +29,7 @@ DEFAULTS = {
     "--health-listen": ANY_PORT,
     "--metrics-listen": ANY_PORT,
     "--device-budget": "64MiB",
+    "--kv-budget": "1GiB",  # for a few answers without end
     "--dtype": "float32",
 }
 
