@@ -61,6 +61,7 @@ class Worker {
     if (name == "first_token") return FirstToken(request.at("tokens"), request.at("cold"));
     if (name == "sweep") return Sweep();
     if (name == "load") return Load(request.at("tokens"));
+    if (name == "gap") return Gap(request.at("tokens"));
     if (name == "bytes") return Bytes(request.at("tokens"), request.at("rank"));
     if (name == "peak") return {{"bytes", PeakBytes()}};
     throw std::invalid_argument("no measure '" + name + "'");
@@ -149,6 +150,33 @@ class Worker {
     return {{"seconds", seconds}, {"tokens", produced}};
   }
 
+  // The 99th percentile of the time between two tokens of one stream: alone, and while a context is
+  // ingested, one unit of work between two steps as in the daemon's engine loop.
+  Json Gap(int64_t tokens) {
+    const std::shared_ptr<const Cache> cache = CacheOf(20, 1'000'000);
+    Session session(engine_);
+    const auto next_token = [&] {
+      if (session.running() == 0) {
+        session.Add({.cache = cache, .prompt_ids = {500, 501, 502}, .max_tokens = 1000});
+      }
+      session.Step();
+    };
+    const auto p99 = [](std::vector<double> gaps) {
+      std::ranges::sort(gaps);
+      return gaps[gaps.size() * 99 / 100];
+    };
+    std::vector<double> alone, beside;
+    for (int i = 0; i < 200; ++i) alone.push_back(Seconds(next_token));
+    const auto ingestion = engine_->StartIngestion(ContextOf(tokens), {{.ratio_ppm = 900'000}});
+    for (bool done = false; !done;) {
+      beside.push_back(Seconds([&] {
+        done = ingestion->Step();
+        next_token();
+      }));
+    }
+    return {{"seconds", p99(beside)}, {"allowed_seconds", 3.0 * p99(alone)}};
+  }
+
   // A question of 32 tokens on a document at ρ = 0.9: from the request to its first token. Cold:
   // the cache comes from its file, which lies in the page cache.
   Json FirstToken(int64_t tokens, bool cold) {
@@ -195,7 +223,8 @@ class Worker {
     const Weights weights =
         LoadWeights(options_.model_dir, config, {.dtype = engine_->transformer().dtype()});
     constexpr size_t kPadding = size_t{8} << 20;
-    const auto buffer = std::make_shared<HugeBuffer>(engine_->parameters() * at::elementSize(engine_->transformer().dtype()) + kPadding);
+    const auto buffer = std::make_shared<HugeBuffer>(
+        engine_->parameters() * at::elementSize(engine_->transformer().dtype()) + kPadding);
     const auto add = [&](std::initializer_list<at::Tensor> tensors) {
       std::vector<Matrix> matrices;
       for (const at::Tensor& tensor : tensors) matrices.push_back(MatrixOf(tensor));

@@ -82,6 +82,9 @@ ROWS = [
     Row("load_vs_read", "a cache file of 47 MB with all checks; a plain read",
         Side("engine", {"measure": "load", "tokens": 2000}),
         Side("engine", {"measure": "load", "tokens": 2000}, field="plain_seconds"), 1 / 1.5),
+    Row("decode_gap_during_ingest", "p99 between two tokens while 7,800 are ingested; 3 × alone",
+        Side("engine", {"measure": "gap", "tokens": 7800}),
+        Side("engine", {"measure": "gap", "tokens": 7800}, field="allowed_seconds"), 1.0),
 ]
 # Allowed ÷ actual cost of adapters; see run.py.
 COSTS = ("adapter_cost_1", "adapter_cost_8")

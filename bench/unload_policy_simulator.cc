@@ -2,7 +2,6 @@
 // and prints how often a memory was there: one line of CSV per trace, policy and budget. See
 // unload_policies.py, which draws them.
 //   unload_policy_simulator [DOCUMENTS [QUESTIONS]]
-#include <absl/container/flat_hash_map.h>
 
 #include <algorithm>
 #include <cmath>
@@ -16,14 +15,15 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "adapter_store/unload_policy.h"
 
 namespace docmem::store {
 namespace {
 
-// Loading: 0.9 GB/s (47 MB in 53 ms, `load_vs_read` of `./dev bench`), and 1 ms whatever the size (the
-// demo loads 3.9 MB in 5 ms). One load takes longer than another by chance: the policies see times
-// that are lognormal around these.
+// Loading: 0.9 GB/s (47 MB in 53 ms, `load_vs_read` of `./dev bench`), and 1 ms whatever the size
+// (the demo loads 3.9 MB in 5 ms). One load takes longer than another by chance: the policies see
+// times that are lognormal around these.
 constexpr double kLoadBytesPerSecond = 0.9e9;
 constexpr double kLoadSeconds = 0.001;
 constexpr double kLoadSpread = 0.5;
@@ -55,7 +55,8 @@ using Trace = std::vector<uint32_t>;  // the document of each question
 
 Trace Zipf(size_t documents, size_t questions, double exponent, std::mt19937_64* random) {
   std::vector<double> weights(documents);
-  for (size_t i = 0; i < documents; ++i) weights[i] = std::pow(static_cast<double>(i + 1), -exponent);
+  for (size_t i = 0; i < documents; ++i)
+    weights[i] = std::pow(static_cast<double>(i + 1), -exponent);
   std::discrete_distribution<uint32_t> draw(weights.begin(), weights.end());
   Trace trace(questions);
   for (uint32_t& document : trace) document = draw(*random);

@@ -29,8 +29,7 @@ void OwnKv::Reserve(int64_t rows) {
   if (rows <= capacity_) {
     return;
   }
-  capacity_ =
-      std::max(RoundUp(rows), std::min(RoundUp(capacity_ + capacity_ / 2), most_capacity_));
+  capacity_ = std::max(RoundUp(rows), std::min(RoundUp(capacity_ + capacity_ / 2), most_capacity_));
   const auto grow = [this](at::Tensor& tensor) {
     at::Tensor grown = at::empty({tensor.size(0), capacity_, tensor.size(2)}, tensor.options());
     grown.narrow(1, 0, length_).copy_(tensor.narrow(1, 0, length_));

@@ -57,19 +57,20 @@ TEST_F(MemoryLimitTest, InsideAContainerTheGroupIsTheMountItself) {
 }
 
 TEST(CheckMemory, ARefusalShowsTheSum) {
-  const MemoryPlan plan{
-      .weights = 300 * kMiB, .device_budget = 150 * kMiB, .kv_budget = 50 * kMiB,
-      .prefill_peak = 12 * kMiB};
+  const MemoryPlan plan{.weights = 300 * kMiB,
+                        .device_budget = 150 * kMiB,
+                        .kv_budget = 50 * kMiB,
+                        .prefill_peak = 12 * kMiB};
   EXPECT_TRUE(CheckMemory(plan, 1024 * kMiB).ok());
   const absl::Status refused = CheckMemory(plan, 1023 * kMiB);
   EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_THAT(std::string(refused.message()),
-              testing::AllOf(testing::HasSubstr("weights 300 MiB"),
-                             testing::HasSubstr("--device-budget 150 MiB"),
-                             testing::HasSubstr("--kv-budget 50 MiB"),
-                             testing::HasSubstr("context 12 MiB"),
-                             testing::HasSubstr("reserve 512 MiB = 1024 MiB"),
-                             testing::HasSubstr("limit of 1023 MiB")));
+  EXPECT_THAT(
+      std::string(refused.message()),
+      testing::AllOf(testing::HasSubstr("weights 300 MiB"),
+                     testing::HasSubstr("--device-budget 150 MiB"),
+                     testing::HasSubstr("--kv-budget 50 MiB"), testing::HasSubstr("context 12 MiB"),
+                     testing::HasSubstr("reserve 512 MiB = 1024 MiB"),
+                     testing::HasSubstr("limit of 1023 MiB")));
 }
 
 }  // namespace

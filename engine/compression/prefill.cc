@@ -143,9 +143,9 @@ class Prefill::State {
   int64_t layer_ = 0;
   int64_t chunk_ = 0;  // of the layer: projected so far
   int64_t units_done_ = 0;
-  at::Tensor q_;             // [rows of the last chunk, H, D] until all of them have attended
-  int64_t first_ = 0;        // its first row
-  int64_t attended_ = 0;     // rows of it
+  at::Tensor q_;          // [rows of the last chunk, H, D] until all of them have attended
+  int64_t first_ = 0;     // its first row
+  int64_t attended_ = 0;  // rows of it
   std::chrono::duration<double> score_time_{0};
   at::Tensor hidden_;  // [S, hidden], layer by layer overwritten
   at::Tensor keys_;    // [G, S, D] of the current layer, after RoPE

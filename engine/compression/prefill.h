@@ -45,9 +45,9 @@ struct PrefillOptions {
 };
 
 /// Layer-by-layer prefill of a whole context with eviction: after a layer is scored only its kept
-/// rows survive, so the full KV cache never exists in memory. Work is cut into units, so that decode
-/// steps can run in between: the projections of at most `chunk_rows` rows of one layer, the rest of
-/// the layer for a part of them, and the choice of what the layer keeps.
+/// rows survive, so the full KV cache never exists in memory. Work is cut into units, so that
+/// decode steps can run in between: the projections of at most `chunk_rows` rows of one layer, the
+/// rest of the layer for a part of them, and the choice of what the layer keeps.
 ///
 /// Peak memory above weights and kept rows: at most 2.5 × (K and V of all S tokens of one layer +
 /// 2·S·hidden·dtype). Used from the thread that runs tensor work; not thread-safe. Results don't

@@ -8,8 +8,8 @@ namespace docmem::engine {
 /// has them (read up to twice as fast as on small ones). Zero at first. Not copyable.
 class HugeBuffer {
  public:
-  /// What a buffer for `bytes` occupies. Whole pages: up to 4 KiB more, or up to an eighth where that
-  /// fills the last huge page.
+  /// What a buffer for `bytes` occupies. Whole pages: up to 4 KiB more, or up to an eighth where
+  /// that fills the last huge page.
   static size_t SizeFor(size_t bytes);
 
   /// Throws `std::bad_alloc`.

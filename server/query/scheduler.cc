@@ -75,19 +75,18 @@ void Scheduler::Resolved(const LivePtr& live, absl::StatusOr<ResolvedQuestion> r
   if (!resolved.ok()) return EndLive(live, resolved.status());
   const uint64_t kv_bytes = MostKvBytes(*parts_.engine, *resolved, live->question());
   if (kv_bytes > options_.kv_budget_bytes) {
-    return EndLive(live, Error(absl::StatusCode::kInvalidArgument, reason::kLimitExceeded,
-                               absl::StrCat("question and answer may take ", kv_bytes,
-                                            " bytes of keys and values, the limit is ",
-                                            options_.kv_budget_bytes,
-                                            " (--kv-budget); ask for fewer tokens"),
-                               {{"field", "max_tokens"}}));
+    return EndLive(
+        live, Error(absl::StatusCode::kInvalidArgument, reason::kLimitExceeded,
+                    absl::StrCat("question and answer may take ", kv_bytes,
+                                 " bytes of keys and values, the limit is ",
+                                 options_.kv_budget_bytes, " (--kv-budget); ask for fewer tokens"),
+                    {{"field", "max_tokens"}}));
   }
   const bool build = !resolved->cache;
-  if (!live->Advance(build ? Stage::kBuilding : Stage::kResolving,
-                     [&] {
-                       live->resolved = *std::move(resolved);
-                       live->kv_bytes = kv_bytes;
-                     })) {
+  if (!live->Advance(build ? Stage::kBuilding : Stage::kResolving, [&] {
+        live->resolved = *std::move(resolved);
+        live->kv_bytes = kv_bytes;
+      })) {
     return;
   }
   if (build) return BuildCache(live);

@@ -35,7 +35,7 @@ struct SchedulerOptions {
   uint32_t max_queue = 256;     ///< questions that wait: resolving, building, for a slot, loading
   uint32_t max_sequences = 32;  ///< questions that load or run
   uint64_t kv_budget_bytes = uint64_t{512} << 20;  ///< their own tokens' keys and values
-  absl::Duration heartbeat = absl::Seconds(15);  ///< between two progress messages
+  absl::Duration heartbeat = absl::Seconds(15);    ///< between two progress messages
 };
 
 /// What the scheduler works with; all of it must outlive the scheduler.
@@ -58,10 +58,10 @@ struct QueueCounts {
 
 /// The way of a question from admission to its end: look it up, wait for a slot, lease its
 /// memories, run it, give the slot back. Questions get slots in the order of their arrival, batch
-/// ones as if they had come `LiveQuestion::kBatchDelay` later; a slot includes room for the keys and
-/// values of question and answer. While one loads, the others run, and the memories of the next ones
-/// in the queue are loaded ahead. Deadlines and aborts act at once on a waiting question and at the
-/// engine's next step on a running one.
+/// ones as if they had come `LiveQuestion::kBatchDelay` later; a slot includes room for the keys
+/// and values of question and answer. While one loads, the others run, and the memories of the next
+/// ones in the queue are loaded ahead. Deadlines and aborts act at once on a waiting question and
+/// at the engine's next step on a running one.
 ///
 /// Thread-safe; nothing blocks. Sinks are called without a lock held.
 class Scheduler : public Asker {
