@@ -37,6 +37,13 @@ SERVING = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 
 
+def target(link):
+    try:
+        return os.readlink(link)
+    except FileNotFoundError:
+        return ""  # closed meanwhile
+
+
 def scaled(short, long):
     """Counts and times: short every day, long with `./dev test --long`."""
     return long if LONG else short
@@ -156,7 +163,9 @@ class Daemon:
         raise AssertionError("no VmRSS")
 
     def open_files(self):
-        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
+        """Without the registry's: up to four readers stay open for the next look-ups."""
+        links = Path(f"/proc/{self.process.pid}/fd").iterdir()
+        return sum("/registry.db" not in target(link) for link in links)
 
     def terminate(self):
         self.process.send_signal(signal.SIGTERM)
