@@ -11,8 +11,9 @@ namespace docmem::store {
 /// length of the manifest (likewise) and its XXH3-128; manifest; parts; SHA-256 of all before.
 /// Digests are hexadecimal. The first two never change, so every version can tell another.
 
-inline constexpr std::string_view kArchiveMagic = "DOCMEMAR";
-inline constexpr size_t kArchiveVersionBytes = 8 + 4;
+inline constexpr char kArchiveMagic[] = "DOCMEMAR";
+inline constexpr size_t kArchiveMagicBytes = 8;
+inline constexpr size_t kArchiveVersionBytes = kArchiveMagicBytes + 4;
 inline constexpr size_t kArchiveHeaderBytes = 4 + 32;
 inline constexpr size_t kArchiveDigestBytes = 64;
 

@@ -83,10 +83,10 @@ absl::Status ArchiveReader::Advance() {
 }
 
 absl::Status ArchiveReader::TakeVersion() const {
-  if (gathered_.compare(0, kArchiveMagic.size(), kArchiveMagic) != 0) {
+  if (gathered_.compare(0, kArchiveMagicBytes, kArchiveMagic) != 0) {
     return ArchiveInvalid("this is no exported document: it doesn't begin with DOCMEMAR");
   }
-  const uint32_t version = DecodeLength(std::string_view(gathered_).substr(kArchiveMagic.size()));
+  const uint32_t version = DecodeLength(std::string_view(gathered_).substr(kArchiveMagicBytes));
   if (version == kArchiveVersion) return absl::OkStatus();
   const bool newer = version > kArchiveVersion;
   return StoreError(

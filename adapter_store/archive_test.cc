@@ -83,7 +83,7 @@ class ArchiveTest : public AdapterStoreTest {
   }
 
   static std::string WithVersion(std::string archive, uint32_t version) {
-    return archive.replace(kArchiveMagic.size(), 4, EncodeLength(version));
+    return archive.replace(kArchiveMagicBytes, 4, EncodeLength(version));
   }
 };
 
