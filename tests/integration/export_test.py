@@ -225,7 +225,7 @@ FOREIGN = {
         "model.norm.weight": t["model.norm.weight"] * 2}}, {}, "weights_digest"),
     "another rope_theta": ({"config": {"rope_theta": 500000.0}}, {}, "config_digest"),
     "another dtype": ({}, {"--dtype": "bfloat16"}, "dtype"),
-    "another prompt format": ({}, {"--prompt-format": "llama3"}, "prompt_format_digest"),
+    "another prompt format": ({}, {"--prompt-format": "plain"}, "prompt_format_digest"),
 }
 
 
