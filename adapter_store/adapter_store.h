@@ -18,6 +18,7 @@
 
 namespace docmem::store {
 
+class DocumentImport;
 class FileSystem;
 class Registry;
 
@@ -144,6 +145,10 @@ class AdapterStore {
   virtual absl::StatusOr<Document> UpdateDocument(const DocumentKey& key, uint64_t revision,
                                                   const DocumentEdit& edit) = 0;
   virtual absl::Status DeleteDocument(const DocumentKey& key, uint64_t revision) = 0;
+  /// Takes a document that was made elsewhere, see document_import.h. ALREADY_EXISTS, unless the
+  /// one of that id is ready and `replaces` is its revision (else ABORTED), or it has failed.
+  virtual absl::StatusOr<std::unique_ptr<DocumentImport>> BeginImport(const DocumentKey& key,
+                                                                      uint64_t replaces) = 0;
 
   // ---- Caches ----
   /// Adds caches to a ready document whose text is still `text_sha256` (else ABORTED) and that

@@ -40,16 +40,6 @@ absl::StatusOr<AdapterRow> RequireAdapter(Sql& sql, const DocumentRow& document,
   return NoAdapter(key, absl::StrCat("adapter of version ", version));
 }
 
-absl::Status InsertFiles(Sql& sql, const AdapterRow& row, const std::vector<StoredFile>& files) {
-  for (const StoredFile& file : files) {
-    const bool packed = &file == &files.back();
-    STORE_RETURN_IF_ERROR(
-        InsertFile(sql, {file, packed ? FileRole::kAdapterPacked : FileRole::kAdapterFile,
-                         row.document_id, 0, row.id}));
-  }
-  return absl::OkStatus();
-}
-
 // The version that has this content already, if any.
 absl::StatusOr<std::optional<Adapter>> FindContent(Sql& sql, const DocumentRow& document,
                                                    const AdapterPublication& publication) {
@@ -138,7 +128,7 @@ absl::StatusOr<uint32_t> StoreImpl::AddAdapter(Sql& sql, DocumentRow& document,
       row->created = Now();
       STORE_ASSIGN_OR_RETURN(row->id, InsertAdapter(sql, *row));
     }
-    STORE_RETURN_IF_ERROR(InsertFiles(sql, *row, files));
+    STORE_RETURN_IF_ERROR(InsertAdapterFiles(sql, *row, files));
   }
   const bool switches = publication.make_current && row->state == AdapterState::kReady &&
                         document.current_adapter != row->version;

@@ -22,21 +22,6 @@ absl::StatusOr<DocumentRow> RequireText(Sql& sql, const DocumentKey& key,
                                  "' was replaced while the cache was built; build it again"));
 }
 
-// A cache never outlives the adapter that wrote or scored it.
-absl::Status RequireMakers(Sql& sql, const DocumentRow& document, const DocumentKey& key,
-                           const CacheSpec& spec) {
-  for (const std::string& hash : {spec.writer_adapter_hash, spec.scorer_adapter_hash}) {
-    if (hash.empty()) continue;
-    STORE_ASSIGN_OR_RETURN(const std::optional<AdapterRow> adapter,
-                           FindAdapterByHash(sql, document.id, hash));
-    if (adapter.has_value()) continue;
-    return StoreError(absl::StatusCode::kNotFound, reason::kAdapterNotFound,
-                      absl::StrCat("document '", key.id, "' has no adapter ", hash,
-                                   "; it was deleted while the cache was built"));
-  }
-  return absl::OkStatus();
-}
-
 // Those that the document already has undamaged needn't be written.
 std::vector<const NewCache*> Missing(const Document& document,
                                      const std::vector<NewCache>& caches) {
@@ -76,7 +61,7 @@ absl::StatusOr<Document> StoreImpl::PublishCaches(const DocumentKey& key,
     std::vector<WrittenCache> written;
     uint64_t new_bytes = 0;
     for (size_t i = 0; i < missing.size(); ++i) {
-      STORE_RETURN_IF_ERROR(RequireMakers(sql, row, key, missing[i]->spec));
+      STORE_RETURN_IF_ERROR(RequireMakers(sql, row, missing[i]->spec));
       written.push_back({&missing[i]->spec, &batch->files()[i]});
       new_bytes += batch->files()[i].bytes;
     }

@@ -50,15 +50,20 @@ absl::StatusOr<DocumentRow> RequireDocument(Sql& sql, const DocumentKey& key) {
       absl::StrCat("there is no document '", key.id, "' in collection '", key.collection, "'"));
 }
 
-absl::StatusOr<DocumentRow> RequireReadyDocument(Sql& sql, const DocumentKey& key) {
-  STORE_ASSIGN_OR_RETURN(DocumentRow row, RequireDocument(sql, key));
+absl::Status RequireReady(const DocumentRow& row) {
   if (row.damaged || row.state == DocumentState::kQuarantined) return QuarantinedError(row);
-  if (row.state == DocumentState::kReady) return row;
+  if (row.state == DocumentState::kReady) return absl::OkStatus();
   const bool building = row.state == DocumentState::kBuilding;
   return StoreError(absl::StatusCode::kFailedPrecondition, reason::kDocumentNotReady,
                     building ? absl::StrCat("document '", row.name, "' is still being built")
                              : absl::StrCat("the ingestion of document '", row.name,
                                             "' failed: ", row.state_reason));
+}
+
+absl::StatusOr<DocumentRow> RequireReadyDocument(Sql& sql, const DocumentKey& key) {
+  STORE_ASSIGN_OR_RETURN(DocumentRow row, RequireDocument(sql, key));
+  STORE_RETURN_IF_ERROR(RequireReady(row));
+  return row;
 }
 
 absl::Status CheckRevision(uint64_t expected, uint64_t actual) {
@@ -187,6 +192,30 @@ absl::StatusOr<uint32_t> AddCaches(Sql& sql, const DocumentRow& document,
     ++added;
   }
   return added;
+}
+
+absl::Status RequireMakers(Sql& sql, const DocumentRow& document, const CacheSpec& spec) {
+  for (const std::string& hash : {spec.writer_adapter_hash, spec.scorer_adapter_hash}) {
+    if (hash.empty()) continue;
+    STORE_ASSIGN_OR_RETURN(const std::optional<AdapterRow> adapter,
+                           FindAdapterByHash(sql, document.id, hash));
+    if (adapter.has_value()) continue;
+    return StoreError(absl::StatusCode::kNotFound, reason::kAdapterNotFound,
+                      absl::StrCat("document '", document.name, "' has no adapter ", hash,
+                                   ", which made the cache; it was deleted meanwhile"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status InsertAdapterFiles(Sql& sql, const AdapterRow& row,
+                                const std::vector<StoredFile>& files) {
+  for (const StoredFile& file : files) {
+    const bool packed = &file == &files.back();
+    STORE_RETURN_IF_ERROR(
+        InsertFile(sql, {file, packed ? FileRole::kAdapterPacked : FileRole::kAdapterFile,
+                         row.document_id, 0, row.id}));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status RemoveCache(Sql& sql, DocumentRow& document, const CacheRow& cache,

@@ -19,7 +19,9 @@ namespace docmem::store {
 /// NOT_FOUND where it isn't.
 absl::StatusOr<CollectionRow> RequireCollection(Sql& sql, const std::string& name);
 absl::StatusOr<DocumentRow> RequireDocument(Sql& sql, const DocumentKey& key);
-/// Also FAILED_PRECONDITION unless it is ready, DATA_LOSS where it is quarantined.
+/// FAILED_PRECONDITION unless it is ready, DATA_LOSS where it is quarantined.
+absl::Status RequireReady(const DocumentRow& row);
+/// Both of them.
 absl::StatusOr<DocumentRow> RequireReadyDocument(Sql& sql, const DocumentKey& key);
 /// ABORTED unless `expected` is 0 or `actual`.
 absl::Status CheckRevision(uint64_t expected, uint64_t actual);
@@ -45,6 +47,11 @@ struct WrittenCache {
 absl::StatusOr<uint32_t> AddCaches(Sql& sql, const DocumentRow& document,
                                    const std::vector<WrittenCache>& caches, absl::Time now,
                                    std::vector<IntentFile>& deleted);
+/// A cache never outlives the adapter that wrote or scored it: NOT_FOUND without it.
+absl::Status RequireMakers(Sql& sql, const DocumentRow& document, const CacheSpec& spec);
+/// Rows for the files of an adapter that has its row; the last file is the packed one.
+absl::Status InsertAdapterFiles(Sql& sql, const AdapterRow& row,
+                                const std::vector<StoredFile>& files);
 /// Removes cache and file rows; the files go to `deleted`. Mends the document's default.
 absl::Status RemoveCache(Sql& sql, DocumentRow& document, const CacheRow& cache,
                          std::vector<IntentFile>& deleted);

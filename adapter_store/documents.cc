@@ -14,8 +14,6 @@
 namespace docmem::store {
 namespace {
 
-constexpr char kTextFile[] = "text.zst";
-
 absl::Status Changed(const DocumentKey& key, const char* how) {
   return StoreError(
       absl::StatusCode::kAborted, reason::kRevisionMismatch,
@@ -160,7 +158,7 @@ absl::StatusOr<Document> StoreImpl::PublishDocument(const DocumentPublication& p
   }));
 
   const std::string frame = publication.text.has_value() ? CompressText(*publication.text) : "";
-  const NewFile text = FileFromMemory(kTextFile, std::as_bytes(std::span<const char>(frame)));
+  const NewFile text = FileFromMemory(kTextFileName, std::as_bytes(std::span<const char>(frame)));
   std::vector<PlannedFile> planned;
   planned.reserve(publication.caches.size() + 1);
   for (const NewCache& cache : publication.caches) {

@@ -12,6 +12,7 @@ namespace docmem::store {
 namespace reason {
 inline constexpr char kInvalidField[] = "INVALID_FIELD";
 inline constexpr char kLimitExceeded[] = "LIMIT_EXCEEDED";
+inline constexpr char kImportInvalid[] = "IMPORT_INVALID";
 inline constexpr char kCollectionNotFound[] = "COLLECTION_NOT_FOUND";
 inline constexpr char kDocumentNotFound[] = "DOCUMENT_NOT_FOUND";
 inline constexpr char kCacheNotFound[] = "CACHE_NOT_FOUND";

@@ -23,7 +23,14 @@ std::vector<FileRef> RefsOf(const Intent& intent) {
 }  // namespace
 
 WrittenBatch::~WrittenBatch() {
-  if (publisher_ != nullptr) publisher_->Abandon(intent_);
+  if (publisher_ == nullptr) return;
+  for (const Intent& intent : intents_) publisher_->Abandon(intent);
+}
+
+void WrittenBatch::Join(std::unique_ptr<WrittenBatch> other) {
+  intents_.insert(intents_.end(), other->intents_.begin(), other->intents_.end());
+  files_.insert(files_.end(), other->files_.begin(), other->files_.end());
+  other->publisher_ = nullptr;
 }
 
 absl::StatusOr<std::unique_ptr<WrittenBatch>> Publisher::Write(
@@ -40,14 +47,15 @@ absl::StatusOr<std::unique_ptr<WrittenBatch>> Publisher::Write(
     STORE_ASSIGN_OR_RETURN(intent, BeginPublication(sql, intent));
     return absl::OkStatus();
   }));
-  auto batch = std::make_unique<WrittenBatch>(this, std::move(intent));
+  auto batch = std::make_unique<WrittenBatch>(this);
+  batch->intents_.push_back(std::move(intent));
   STORE_RETURN_IF_ERROR(WriteAll(*batch, std::move(reservations), planned));
   return batch;
 }
 
 absl::Status Publisher::WriteAll(WrittenBatch& batch, std::vector<DiskReservation> reservations,
                                  const std::vector<PlannedFile>& planned) const {
-  const std::vector<FileRef> refs = RefsOf(batch.intent_);
+  const std::vector<FileRef> refs = RefsOf(batch.intents_.front());
   for (size_t i = 0; i < planned.size(); ++i) {
     const NewFile& file = *planned[i].file;
     STORE_ASSIGN_OR_RETURN(
@@ -65,7 +73,11 @@ absl::Status Publisher::Commit(WrittenBatch* batch, Body body) {
     body_done = false;
     deletion = NewIntent(IntentAction::kDelete);
     STORE_RETURN_IF_ERROR(body(sql, deletion.files));
-    if (batch != nullptr) STORE_RETURN_IF_ERROR(DeleteIntent(sql, batch->intent_.id));
+    if (batch != nullptr) {
+      for (const Intent& intent : batch->intents_) {
+        STORE_RETURN_IF_ERROR(DeleteIntent(sql, intent.id));
+      }
+    }
     if (!deletion.files.empty()) {
       STORE_ASSIGN_OR_RETURN(deletion.id, BeginDeletion(sql, deletion));
     }

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -40,18 +41,20 @@ class Publisher;
 /// committed.
 class WrittenBatch {
  public:
-  WrittenBatch(Publisher* publisher, Intent intent)
-      : publisher_(publisher), intent_(std::move(intent)) {}
+  /// Empty, to be joined by others.
+  explicit WrittenBatch(Publisher* publisher) : publisher_(publisher) {}
   ~WrittenBatch();
   WrittenBatch(const WrittenBatch&) = delete;
   WrittenBatch& operator=(const WrittenBatch&) = delete;
+  /// Takes over the files of another batch of the same publisher: all are committed, or none.
+  void Join(std::unique_ptr<WrittenBatch> other);
   /// In the order planned.
   const std::vector<StoredFile>& files() const { return files_; }
 
  private:
   friend class Publisher;
   Publisher* publisher_;  // null: nothing to delete
-  Intent intent_;
+  std::vector<Intent> intents_;
   std::vector<StoredFile> files_;
 };
 
@@ -68,7 +71,7 @@ class Publisher {
 
   /// Reserves the bytes of all files, then writes and names them.
   absl::StatusOr<std::unique_ptr<WrittenBatch>> Write(const std::vector<PlannedFile>& planned);
-  /// Runs `body` in a transaction, which also ends the intent of `batch` (null: none).
+  /// Runs `body` in a transaction, which also ends the intents of `batch` (null: none).
   absl::Status Commit(WrittenBatch* batch, Body body);
   /// As `Commit` without a batch; works on a full disk too.
   absl::Status Delete(Body body);

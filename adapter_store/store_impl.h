@@ -18,7 +18,7 @@
 namespace docmem::store {
 
 /// The one implementation of `AdapterStore`; its contract is there. Sources: open_store.cc,
-/// collections.cc, documents.cc, caches.cc, adapters.cc, stored_bytes.cc.
+/// collections.cc, documents.cc, document_import.cc, caches.cc, adapters.cc, stored_bytes.cc.
 class StoreImpl : public AdapterStore {
  public:
   /// What `Open` has made ready.
@@ -54,6 +54,8 @@ class StoreImpl : public AdapterStore {
   absl::StatusOr<Document> UpdateDocument(const DocumentKey& key, uint64_t revision,
                                           const DocumentEdit& edit) override;
   absl::Status DeleteDocument(const DocumentKey& key, uint64_t revision) override;
+  absl::StatusOr<std::unique_ptr<DocumentImport>> BeginImport(const DocumentKey& key,
+                                                              uint64_t replaces) override;
 
   absl::StatusOr<Document> PublishCaches(const DocumentKey& key, const std::string& text_sha256,
                                          const std::vector<NewCache>& caches) override;

@@ -63,12 +63,16 @@ class BackendImpl : public Backend {
                    {.max_queue = options.max_queue,
                     .max_sequences = options.max_sequences,
                     .kv_budget_bytes = options.kv_budget_bytes}),
-        intake_(engine, parts.store, &memories_, options.max_adapter_rank) {}
+        intake_(engine, parts.store, &memories_, options.max_adapter_rank),
+        archives_(
+            {.engine = engine, .store = parts.store, .residency = &memories_, .intake = &intake_}) {
+  }
 
   Residency* residency() override { return &memories_; }
   Builds* builds() override { return &builder_; }
   Asker* asker() override { return &scheduler_; }
   AdapterIntake* intake() override { return &intake_; }
+  Archives* archives() override { return &archives_; }
   const ModelFacts& model() const override { return model_; }
 
   QueueFacts Queue() const override {
@@ -107,6 +111,7 @@ class BackendImpl : public Backend {
   Builder builder_;
   Scheduler scheduler_;
   AdapterIntake intake_;
+  Archives archives_;
 };
 
 // The compute type is settled at a data folder's first start: a cache of another type is another

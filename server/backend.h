@@ -9,6 +9,7 @@
 #include "adapter_store/adapter_store.h"
 #include "server/config.h"
 #include "server/ingest/adapter_intake.h"
+#include "server/ingest/archives.h"
 #include "server/ingest/build.h"
 #include "server/query/asker.h"
 #include "server/runtime/executor.h"
@@ -43,6 +44,7 @@ class Backend {
   virtual Builds* builds() = 0;
   virtual Asker* asker() = 0;
   virtual AdapterIntake* intake() = 0;
+  virtual Archives* archives() = 0;
   virtual const ModelFacts& model() const = 0;
 
   virtual QueueFacts Queue() const = 0;

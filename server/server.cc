@@ -74,10 +74,12 @@ class Daemon {
   Late<Builds> late_builds_;
   Late<Asker> late_asker_;
   Late<AdapterIntake> late_intake_;
+  Late<Archives> late_archives_;
   Late<const ModelFacts> late_model_;
 
   CollectionService collections_{context_, &late_store_, &late_residency_};
-  DocumentService documents_{context_, &late_store_, &late_builds_, &late_residency_};
+  DocumentService documents_{context_,
+                             {&late_store_, &late_builds_, &late_residency_, &late_archives_}};
   AdapterService adapters_{context_, {&late_store_, &late_residency_, &late_intake_}};
   TrainingService trainings_{context_};
   QueryService queries_{context_, &late_asker_};
@@ -213,6 +215,7 @@ void Daemon::Publish(std::unique_ptr<Backend> backend) {
   late_builds_.Set(backend_->builds());
   late_asker_.Set(backend_->asker());
   late_intake_.Set(backend_->intake());
+  late_archives_.Set(backend_->archives());
   late_model_.Set(&model);
   late_backend_.Set(backend_.get());
   metrics_.SetSampler([this] { return Sample(); });

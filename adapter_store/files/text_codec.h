@@ -9,6 +9,9 @@
 
 namespace docmem::store {
 
+/// A stored text's name inside its artifact.
+inline constexpr char kTextFileName[] = "text.zst";
+
 /// One zstd frame with content size and checksum; the `zstd` program reads it.
 std::string CompressText(const std::string& text);
 

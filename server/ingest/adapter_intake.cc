@@ -52,9 +52,32 @@ store::AdapterSpec SpecOf(const AdapterUpload& upload, const engine::PackedAdapt
 
 }  // namespace
 
+std::vector<store::NewFile> FilesOf(const AdapterUpload& upload) {
+  std::vector<store::NewFile> files;
+  for (const auto& [name, bytes] : upload.files) {
+    files.push_back(store::FileFromMemory(name, BytesOf(bytes)));
+  }
+  return files;
+}
+
+store::NewFile FileOf(const PackedUpload& packed) {
+  return store::FileFromMemory(kPackedName, BytesOf(packed.file));
+}
+
 AdapterIntake::AdapterIntake(std::shared_ptr<const engine::Engine> engine,
                              store::AdapterStore* store, Residency* residency, uint32_t max_rank)
     : engine_(std::move(engine)), store_(store), residency_(residency), max_rank_(max_rank) {}
+
+absl::StatusOr<PackedUpload> AdapterIntake::Pack(const AdapterUpload& upload) const {
+  const EngineReasons reasons{.invalid_argument = reason::kAdapterInvalid,
+                              .unimplemented = reason::kAdapterUnsupported,
+                              .failed_precondition = reason::kAdapterOtherBase};
+  absl::StatusOr<engine::PackedAdapter> packed = CatchEngine(
+      [&] { return engine_->Pack(upload.files, max_rank_, upload.allow_other_base); }, reasons);
+  if (!packed.ok()) return packed.status();
+  store::AdapterSpec spec = SpecOf(upload, *packed);
+  return PackedUpload{std::move(spec), std::move(packed->file)};
+}
 
 absl::StatusOr<store::Adapter> AdapterIntake::Publish(AdapterUpload upload) const {
   absl::StatusOr<store::Document> document = store_->GetDocument(upload.document);
@@ -63,21 +86,14 @@ absl::StatusOr<store::Adapter> AdapterIntake::Publish(AdapterUpload upload) cons
   if (upload.prompt_format_digest.empty()) {
     upload.prompt_format_digest = engine_->prompt_format().digest();
   }
-
-  const EngineReasons reasons{.invalid_argument = reason::kAdapterInvalid,
-                              .unimplemented = reason::kAdapterUnsupported,
-                              .failed_precondition = reason::kAdapterOtherBase};
-  const absl::StatusOr<engine::PackedAdapter> packed = CatchEngine(
-      [&] { return engine_->Pack(upload.files, max_rank_, upload.allow_other_base); }, reasons);
+  const absl::StatusOr<PackedUpload> packed = Pack(upload);
   if (!packed.ok()) return packed.status();
 
   store::AdapterPublication publication;
   publication.document = upload.document;
-  publication.spec = SpecOf(upload, *packed);
-  for (const auto& [name, bytes] : upload.files) {
-    publication.files.push_back(store::FileFromMemory(name, BytesOf(bytes)));
-  }
-  publication.packed = store::FileFromMemory(kPackedName, BytesOf(packed->file));
+  publication.spec = packed->spec;
+  publication.files = FilesOf(upload);
+  publication.packed = FileOf(*packed);
   publication.make_current = !upload.keep_current;
   absl::StatusOr<store::Adapter> adapter = store_->PublishAdapter(publication);
   if (adapter.ok() && adapter->current && document->spec.pinned) {

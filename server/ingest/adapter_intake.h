@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "adapter_store/adapter_store.h"
@@ -28,12 +29,27 @@ struct AdapterUpload {
   std::map<std::string, std::string> files;  ///< of the PEFT folder, by name
 };
 
+/// What the store takes of an uploaded adapter, besides its own files.
+struct PackedUpload {
+  store::AdapterSpec spec;
+  std::string file;  ///< the packed form
+};
+
+/// An upload's files as the store takes them; `upload` must live until they are published, and
+/// `packed` for its packed form.
+std::vector<store::NewFile> FilesOf(const AdapterUpload& upload);
+store::NewFile FileOf(const PackedUpload& packed);
+
 /// Checks uploaded adapters against the model, packs and publishes them. Thread-safe.
 class AdapterIntake {
  public:
   /// All must outlive the intake.
   AdapterIntake(std::shared_ptr<const engine::Engine> engine, store::AdapterStore* store,
                 Residency* residency, uint32_t max_rank);
+
+  /// Blocks: decoding and packing. Stores nothing and looks at no document. As `Publish`, but for
+  /// what a document or the store refuses.
+  absl::StatusOr<PackedUpload> Pack(const AdapterUpload& upload) const;
 
   /// Blocks: decoding, packing, files. NOT_FOUND (document), FAILED_PRECONDITION, INVALID_ARGUMENT
   /// (ADAPTER_INVALID), UNIMPLEMENTED (ADAPTER_UNSUPPORTED), RESOURCE_EXHAUSTED.

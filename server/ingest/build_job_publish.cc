@@ -32,9 +32,8 @@ void BuildJob::Publish() {
 
 absl::StatusOr<store::Document> BuildJob::PublishFiles() {
   std::vector<store::NewCache> caches;
-  for (size_t i = 0; i < caches_.size(); ++i) {
-    caches.push_back(
-        CacheArtifact(*builder_->parts_.engine, caches_[i], missing_[i], system_text_));
+  for (const auto& cache : caches_) {
+    caches.push_back(CacheArtifact(*builder_->parts_.engine, cache, system_text_));
   }
   store::AdapterStore* const store = builder_->parts_.store;
   if (!announced_ && !replaces_) {

@@ -11,8 +11,6 @@
 namespace docmem::server {
 namespace {
 
-constexpr char kCacheFileName[] = "cache.safetensors";
-
 // Carries a status of the writer through the engine's sink, which can only throw.
 struct AppendFailed {
   absl::Status status;
@@ -38,28 +36,34 @@ std::string AdapterHash(const std::string& maker) {
 
 }  // namespace
 
+store::CacheSpec CacheSpecOf(const engine::Engine& engine, const engine::Cache& cache,
+                             std::string system_text_digest) {
+  const engine::CacheIdentity& identity = cache.identity();
+  const auto fields = identity.Fields();
+  return {.id = identity.Digest(),
+          .identity = {fields.begin(), fields.end()},
+          .ratio_ppm = identity.ratio_ppm,
+          // Constants and seed follow the name.
+          .profile = identity.profile.substr(0, identity.profile.find(';')),
+          .kv_dtype = identity.kv_dtype,
+          .writer_adapter_hash = AdapterHash(identity.writer),
+          .scorer_adapter_hash = AdapterHash(identity.scorer),
+          .system_text_digest = std::move(system_text_digest),
+          .head_tokens = static_cast<uint32_t>(identity.head_tokens),
+          .context_tokens = static_cast<uint32_t>(identity.context_tokens),
+          .kept_tokens = static_cast<uint32_t>(cache.kept_tokens()),
+          .device_bytes = engine::HugeBuffer::SizeFor(engine::CacheFileBytes(cache)),
+          .full_bytes = engine.KvBytes(identity.context_tokens)};
+}
+
 store::NewCache CacheArtifact(const engine::Engine& engine,
                               std::shared_ptr<const engine::Cache> cache,
-                              const engine::Compression& compression,
                               const std::string& system_text) {
-  const engine::CacheIdentity& identity = cache->identity();
-  const auto fields = identity.Fields();
   store::NewCache artifact;
-  artifact.spec = {
-      .id = identity.Digest(),
-      .identity = {fields.begin(), fields.end()},
-      .ratio_ppm = compression.ratio_ppm,
-      .profile = engine::IsScored(compression) ? engine::ProfileName(compression.profile) : "none",
-      .kv_dtype = identity.kv_dtype,
-      .writer_adapter_hash = AdapterHash(identity.writer),
-      .scorer_adapter_hash = AdapterHash(identity.scorer),
-      .system_text_digest = engine::Sha256Hex(
-          system_text.empty() ? engine.prompt_format().default_system_text() : system_text),
-      .head_tokens = static_cast<uint32_t>(identity.head_tokens),
-      .context_tokens = static_cast<uint32_t>(identity.context_tokens),
-      .kept_tokens = static_cast<uint32_t>(cache->kept_tokens()),
-      .device_bytes = engine::HugeBuffer::SizeFor(engine::CacheFileBytes(*cache)),
-      .full_bytes = engine.KvBytes(identity.context_tokens)};
+  artifact.spec = CacheSpecOf(
+      engine, *cache,
+      engine::Sha256Hex(system_text.empty() ? engine.prompt_format().default_system_text()
+                                            : system_text));
   artifact.file.name = kCacheFileName;
   artifact.file.max_bytes = engine::CacheFileBytes(*cache);
   artifact.file.producer = [cache = std::move(cache)](store::ArtifactWriter& writer) {

@@ -108,8 +108,9 @@ store::Document TestParts::Publish(const std::string& id, const std::vector<uint
   publication.text = text;
   publication.row = OrThrow(store->BeginDocument(publication.key, publication.spec, 0)).row;
   for (const uint32_t ratio : ratios_ppm) {
-    publication.caches.push_back(
-        CacheArtifact(*TinyEngine(), TinyCache(text, ratio), {.ratio_ppm = ratio}, ""));
+    publication.caches.push_back(CacheArtifact(*TinyEngine(), TinyCache(text, ratio), ""));
+    const store::CacheSpec& spec = publication.caches.back().spec;
+    publication.document_tokens = spec.context_tokens - spec.head_tokens;
   }
   return OrThrow(store->PublishDocument(publication));
 }

@@ -70,8 +70,10 @@ class ClientStream final : public grpc::ServerReadReactor<Request>,
   void Take(bool ok) {
     const absl::Status status =
         CatchEngine([&] { return ok ? sink_->OnMessage(&message_) : sink_->OnEnd(response_); });
-    if (!ok || !status.ok()) return End(status);
-    Read();
+    if (ok && status.ok()) return Read();
+    // What it made and didn't publish is gone before the client hears how the call ended.
+    sink_.reset();
+    End(status);
   }
 
   void Read() {

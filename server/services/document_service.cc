@@ -7,7 +7,8 @@
 #include "engine/formats/digest.h"
 #include "server/errors/error.h"
 #include "server/services/build_stream.h"
-#include "server/services/client_stream.h"
+#include "server/services/document_export.h"
+#include "server/services/document_import.h"
 #include "server/services/ingest_stream.h"
 #include "server/services/messages.h"
 #include "server/services/prefetch.h"
@@ -43,14 +44,6 @@ class TextSource final : public MessageSource<v1::GetTextResponse> {
   const std::string text_;
   size_t sent_ = 0;
   bool ended_ = false;
-};
-
-class ImportSink final : public MessageSink<v1::ImportDocumentRequest, v1::Document> {
- public:
-  absl::Status OnMessage(v1::ImportDocumentRequest* /*message*/) override {
-    return NotImplemented("Import");
-  }
-  absl::Status OnEnd(v1::Document* /*response*/) override { return NotImplemented("Import"); }
 };
 
 absl::StatusOr<store::DocumentEdit> ToEdit(const v1::UpdateDocumentRequest& request) {
@@ -89,9 +82,12 @@ absl::StatusOr<store::DocumentEdit> ToEdit(const v1::UpdateDocumentRequest& requ
 }  // namespace
 
 // Here, so that the stubs' many templates are compiled in one file.
-DocumentService::DocumentService(ServiceContext services, const Late<store::AdapterStore>* store,
-                                 const Late<Builds>* builds, const Late<Residency>* residency)
-    : services_(services), store_(store), builds_(builds), residency_(residency) {}
+DocumentService::DocumentService(ServiceContext services, Parts parts)
+    : services_(services),
+      store_(parts.store),
+      builds_(parts.builds),
+      residency_(parts.residency),
+      archives_(parts.archives) {}
 DocumentService::~DocumentService() = default;
 
 grpc::ServerBidiReactor<v1::IngestRequest, v1::IngestResponse>* DocumentService::Ingest(
@@ -264,19 +260,25 @@ absl::Status DocumentService::DeleteCacheNow(const v1::DeleteCacheRequest& reque
 }
 
 grpc::ServerWriteReactor<v1::ExportDocumentResponse>* DocumentService::Export(
-    grpc::CallbackServerContext* context, const v1::ExportDocumentRequest* /*request*/) {
+    grpc::CallbackServerContext* context, const v1::ExportDocumentRequest* request) {
   using Stream = ServerStream<v1::ExportDocumentResponse>;
   return Stream::Start(services_, method::kExport, context,
-                       [](const Call&) -> absl::StatusOr<std::unique_ptr<Stream::Source>> {
-                         return NotImplemented("Export");
+                       [=, this](const Call&) -> absl::StatusOr<std::unique_ptr<Stream::Source>> {
+                         absl::StatusOr<store::DocumentKey> key =
+                             CheckKey(request->collection(), request->document());
+                         if (!key.ok()) return key.status();
+                         auto archive = (*archives_)->Export(*key);
+                         if (!archive.ok()) return archive.status();
+                         return std::make_unique<DocumentExportSource>(*std::move(archive));
                        });
 }
 
 grpc::ServerReadReactor<v1::ImportDocumentRequest>* DocumentService::Import(
     grpc::CallbackServerContext* context, v1::Document* response) {
   using Stream = ClientStream<v1::ImportDocumentRequest, v1::Document>;
-  return Stream::Start(services_, method::kImport, context, response,
-                       [](const Call&) { return std::make_unique<ImportSink>(); });
+  return Stream::Start(services_, method::kImport, context, response, [this](const Call&) {
+    return std::make_unique<DocumentImportSink>(archives_);
+  });
 }
 
 grpc::ServerUnaryReactor* DocumentService::SetEvaluation(

@@ -2,6 +2,7 @@
 
 #include "adapter_store/adapter_store.h"
 #include "docmem/v1/document.grpc.pb.h"
+#include "server/ingest/archives.h"
 #include "server/ingest/build.h"
 #include "server/interceptors/call.h"
 #include "server/interceptors/late.h"
@@ -9,13 +10,19 @@
 
 namespace docmem::server {
 
-/// docmem.v1.DocumentService over store, builds and residency. Reactors never block; Export, Import
-/// and SetEvaluation answer UNIMPLEMENTED.
+/// docmem.v1.DocumentService over store, builds, residency and archives. Reactors never block;
+/// SetEvaluation answers UNIMPLEMENTED.
 class DocumentService final : public v1::DocumentService::CallbackService {
  public:
-  /// All of them must outlive the service.
-  DocumentService(ServiceContext services, const Late<store::AdapterStore>* store,
-                  const Late<Builds>* builds, const Late<Residency>* residency);
+  struct Parts {
+    const Late<store::AdapterStore>* store = nullptr;
+    const Late<Builds>* builds = nullptr;
+    const Late<Residency>* residency = nullptr;
+    const Late<Archives>* archives = nullptr;
+  };
+
+  /// The parts must outlive the service.
+  DocumentService(ServiceContext services, Parts parts);
   ~DocumentService() override;
 
   grpc::ServerBidiReactor<v1::IngestRequest, v1::IngestResponse>* Ingest(
@@ -64,6 +71,7 @@ class DocumentService final : public v1::DocumentService::CallbackService {
   const Late<store::AdapterStore>* const store_;
   const Late<Builds>* const builds_;
   const Late<Residency>* const residency_;
+  const Late<Archives>* const archives_;
 };
 
 }  // namespace docmem::server

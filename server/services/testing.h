@@ -84,12 +84,14 @@ class TestServer {
   Late<store::AdapterStore> late_store_;
   Late<Residency> late_residency_;
   Late<AdapterIntake> late_intake_;
+  Late<Archives> late_archives_;
   Late<Builds> late_builds_;
   Late<Asker> late_asker_;
   Late<const ModelFacts> late_model_;
 
   CollectionService collections_{context_, &late_store_, &late_residency_};
-  DocumentService documents_{context_, &late_store_, &late_builds_, &late_residency_};
+  DocumentService documents_{context_,
+                             {&late_store_, &late_builds_, &late_residency_, &late_archives_}};
   AdapterService adapters_{context_, {&late_store_, &late_residency_, &late_intake_}};
   TrainingService trainings_{context_};
   QueryService queries_{context_, &late_asker_};

@@ -283,20 +283,25 @@ def test_status_health_and_drain(cli):
 
 
 @pytest.mark.parametrize("arguments", [
-    ["export", "d", "out.docmem"], ["train", "d"], ["jobs", "list"], ["jobs", "show", "j"],
+    ["train", "d"], ["jobs", "list"], ["jobs", "show", "j"],
     ["jobs", "cancel", "j"], ["route", "q"], ["ask", "--route", "q"],
 ])
 def test_what_doesnt_exist_yet_says_so(cli, arguments):
     error = cli.error(*arguments)
     assert (error["code"], error["reason"]) == ("UNIMPLEMENTED", "NOT_IMPLEMENTED")
-    assert not (cli.folder / "out.docmem").exists()
     done = cli.run(*arguments, code=FAILED)
     assert done.stderr.startswith(b"docmem: ") and b"NOT_IMPLEMENTED" in done.stderr
 
 
-def test_import_says_that_it_doesnt_exist_yet(cli):
-    path = cli.file("in.docmem", "x")
-    assert cli.error("import", path)["reason"] == "NOT_IMPLEMENTED"
+def test_export_writes_a_file_that_import_reads(cli):
+    path = cli.folder / "out.docmem"
+    told = cli.json("export", "d", path)
+    assert told == {"file": str(path), "bytes": str(path.stat().st_size)}
+    assert cli.json("import", path, "--id", "copied")["id"] == "copied"
+    assert "exported" in cli.error("import", cli.file("in.docmem", "something else"))["message"]
+    nothing = cli.folder / "nothing.docmem"
+    assert cli.error("export", "nobody", nothing)["reason"] == "DOCUMENT_NOT_FOUND"
+    assert not nothing.exists()
 
 
 def test_a_token_and_completions_need_no_daemon(cli):

@@ -6,8 +6,6 @@ from folders import adapter
 from stubs import v1
 from texts import document
 
-HEADER = v1.ImportDocumentRequest(header=v1.ImportHeader(document="i"))
-
 
 def settings(**values):
     return v1.CollectionSettings(**values)
@@ -16,9 +14,6 @@ def settings(**values):
 CASES = {
     "Ingest with training": (
         lambda c: c.ingest("t", "new", train_after=v1.TrainingOptions()), "train"),
-    "Export": (lambda c: c.documents.Export(v1.ExportDocumentRequest(document="d")), "export"),
-    "Import": (lambda c: c.documents.Import(iter([HEADER])), "import"),
-    "Import of nothing": (lambda c: c.documents.Import(iter([])), "import"),
     "SetEvaluation": (
         lambda c: c.documents.SetEvaluation(v1.SetEvaluationRequest(document="d")), "evaluation"),
     "Ask without a document": (lambda c: c.ask(""), "document"),
