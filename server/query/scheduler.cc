@@ -193,6 +193,9 @@ void Scheduler::PrefetchNext() {
   }
   for (const LivePtr& live : next) {
     const ResolvedQuestion& resolved = live->resolved;
+    const bool loaded = parts_.memories->IsLoaded(resolved.document, *resolved.cache) &&
+                        (!resolved.adapter || parts_.memories->IsLoaded(*resolved.adapter));
+    if (loaded) continue;
     parts_.memories->Prefetch(resolved.document, *resolved.cache,
                               resolved.adapter ? &*resolved.adapter : nullptr,
                               [](const absl::Status&) {});

@@ -84,6 +84,16 @@ class SchedulerTest : public testing::Test {
     return question;
   }
 
+  /// The question "endless" on document d; has begun to answer.
+  std::shared_ptr<RecordingSink> StartEndless() {
+    const auto sink = std::make_shared<RecordingSink>();
+    Question endless = Ask("d", "endless");
+    endless.max_tokens = 100'000;
+    EXPECT_TRUE(scheduler_->Submit(std::move(endless), sink).ok());
+    EXPECT_TRUE(sink->first_token.WaitFor(kPatience));
+    return sink;
+  }
+
   TestParts parts_;
   BuildMissingCache build_missing_;
   std::unique_ptr<Scheduler> scheduler_;
@@ -188,11 +198,7 @@ TEST_F(SchedulerTest, CachesOfOneRatioWithTwoSystemTextsMustBeChosenById) {
 TEST_F(SchedulerTest, AFullQueueRefusesAtOnceAndALiveRequestIdIsTaken) {
   parts_.Publish("d", {900'000});
   Scheduler* const scheduler = MakeScheduler({.max_queue = 1, .max_sequences = 1});
-  const auto running = std::make_shared<RecordingSink>();
-  Question endless = Ask("d", "endless");
-  endless.max_tokens = 100'000;
-  ASSERT_TRUE(scheduler->Submit(std::move(endless), running).ok());
-  ASSERT_TRUE(running->first_token.WaitFor(kPatience));
+  const auto running = StartEndless();
 
   const auto waiting = std::make_shared<RecordingSink>();
   ASSERT_TRUE(scheduler->Submit(Ask("d", "waiting"), waiting).ok());
@@ -213,11 +219,7 @@ TEST_F(SchedulerTest, BatchQuestionsLetInteractiveOnesGoFirst) {
   parts_.Publish("d", {900'000});
   Scheduler* const scheduler =
       MakeScheduler({.max_sequences = 1, .heartbeat = absl::Milliseconds(5)});
-  const auto running = std::make_shared<RecordingSink>();
-  Question endless = Ask("d", "endless");
-  endless.max_tokens = 100'000;
-  ASSERT_TRUE(scheduler->Submit(std::move(endless), running).ok());
-  ASSERT_TRUE(running->first_token.WaitFor(kPatience));
+  const auto running = StartEndless();
 
   const auto batch = std::make_shared<RecordingSink>();
   const auto interactive = std::make_shared<RecordingSink>();
@@ -268,12 +270,8 @@ TEST_F(SchedulerTest, MemoriesOfWaitingQuestionsAreLoadedAhead) {
   const store::Document next = parts_.Publish("next", {900'000});
   const store::Adapter adapter = parts_.PublishAdapter(next.key, "all-modules");
   Scheduler* const scheduler = MakeScheduler({.max_sequences = 1});
-  const auto running = std::make_shared<RecordingSink>();
+  const auto running = StartEndless();
   const auto waiting = std::make_shared<RecordingSink>();
-  Question endless = Ask("d", "endless");
-  endless.max_tokens = 100'000;
-  ASSERT_TRUE(scheduler->Submit(std::move(endless), running).ok());
-  ASSERT_TRUE(running->first_token.WaitFor(kPatience));
   ASSERT_TRUE(scheduler->Submit(Ask("next", "waiting"), waiting).ok());
   const absl::Time limit = absl::Now() + kPatience;
   const auto loaded = [&] {
@@ -391,12 +389,8 @@ TEST_F(SchedulerTest, ProgressComesWhileAQuestionWaits) {
   parts_.Publish("d", {900'000});
   Scheduler* const scheduler =
       MakeScheduler({.max_sequences = 1, .heartbeat = absl::Milliseconds(5)});
-  const auto running = std::make_shared<RecordingSink>();
+  const auto running = StartEndless();
   const auto waiting = std::make_shared<RecordingSink>();
-  Question endless = Ask("d", "endless");
-  endless.max_tokens = 100'000;
-  ASSERT_TRUE(scheduler->Submit(std::move(endless), running).ok());
-  ASSERT_TRUE(running->first_token.WaitFor(kPatience));
   ASSERT_TRUE(scheduler->Submit(Ask("d", "waiting"), waiting).ok());
   const absl::Time limit = absl::Now() + kPatience;
   while (waiting->progress_messages < 2 && absl::Now() < limit) {

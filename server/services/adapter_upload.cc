@@ -9,14 +9,6 @@
 #include "server/services/validate.h"
 
 namespace docmem::server {
-namespace {
-
-absl::Status OutOfOrder(const std::string& message) {
-  return InvalidField("part", message, reason::kStreamIncomplete);
-}
-
-}  // namespace
-
 absl::Status AdapterUploadSink::OnMessage(v1::UploadAdapterRequest* message) {
   switch (message->part_case()) {
     case v1::UploadAdapterRequest::kHeader:
@@ -30,11 +22,11 @@ absl::Status AdapterUploadSink::OnMessage(v1::UploadAdapterRequest* message) {
     case v1::UploadAdapterRequest::PART_NOT_SET:
       break;
   }
-  return OutOfOrder("is empty; it must be header, file, chunk or end");
+  return PartOutOfOrder("is empty; it must be header, file, chunk or end");
 }
 
 absl::Status AdapterUploadSink::TakeHeader(const v1::AdapterHeader& header) {
-  if (expect_ != Expect::kHeader) return OutOfOrder("header must be the first message, once");
+  if (expect_ != Expect::kHeader) return PartOutOfOrder("header must be the first message, once");
   absl::StatusOr<store::DocumentKey> key = CheckKey(header.collection(), header.document());
   if (!key.ok()) return key.status();
   const auto scope = FromMessage(header.scope());
@@ -56,7 +48,7 @@ absl::Status AdapterUploadSink::TakeHeader(const v1::AdapterHeader& header) {
 
 absl::Status AdapterUploadSink::TakeFile(const v1::AdapterFile& file) {
   if (expect_ != Expect::kFileOrEnd) {
-    return OutOfOrder("file must follow the header or a whole file");
+    return PartOutOfOrder("file must follow the header or a whole file");
   }
   constexpr const char* kNames[] = {"adapter_config.json", "adapter_model.safetensors",
                                     "README.md"};
@@ -85,36 +77,27 @@ absl::Status AdapterUploadSink::TakeFile(const v1::AdapterFile& file) {
 }
 
 absl::Status AdapterUploadSink::TakeChunk(const std::string& chunk) {
-  if (expect_ != Expect::kChunk) return OutOfOrder("chunk must follow its file");
+  if (expect_ != Expect::kChunk) return PartOutOfOrder("chunk must follow its file");
   if (chunk.size() > file_bytes_ - file_->size()) {
     return InvalidField("chunk", "has more bytes than the file announced",
                         reason::kChecksumMismatch);
   }
   file_->append(chunk);
-  digest_.Update(chunk);
-  received_bytes_ += chunk.size();
+  received_.Add(chunk);
   if (file_->size() == file_bytes_) expect_ = Expect::kFileOrEnd;
   return absl::OkStatus();
 }
 
 absl::Status AdapterUploadSink::TakeEnd(const v1::StreamEnd& end) {
-  if (expect_ != Expect::kFileOrEnd) return OutOfOrder("end must follow a whole file");
-  if (end.total_bytes() != received_bytes_) {
-    return InvalidField(
-        "end.total_bytes",
-        absl::StrCat("is ", end.total_bytes(), ", but ", received_bytes_, " bytes came"),
-        reason::kChecksumMismatch);
-  }
-  if (end.sha256() != digest_.Hex()) {
-    return InvalidField("end.sha256", "differs from the SHA-256 of the bytes that came",
-                        reason::kChecksumMismatch);
-  }
+  if (expect_ != Expect::kFileOrEnd) return PartOutOfOrder("end must follow a whole file");
+  if (absl::Status status = received_.CheckEnd(end); !status.ok()) return status;
   expect_ = Expect::kNothing;
   return absl::OkStatus();
 }
 
 absl::Status AdapterUploadSink::OnEnd(v1::Adapter* response) {
-  if (expect_ != Expect::kNothing) return OutOfOrder("the stream stopped before its end message");
+  if (expect_ != Expect::kNothing)
+    return PartOutOfOrder("the stream stopped before its end message");
   const absl::StatusOr<store::Adapter> adapter = (*intake_)->Publish(std::move(upload_));
   if (!adapter.ok()) return adapter.status();
   *response = ToMessage(*adapter);

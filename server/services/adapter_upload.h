@@ -3,10 +3,10 @@
 #include <string>
 
 #include "docmem/v1/adapter.pb.h"
-#include "engine/formats/digest.h"
 #include "server/ingest/adapter_intake.h"
 #include "server/interceptors/late.h"
 #include "server/services/client_stream.h"
+#include "server/services/received_bytes.h"
 
 namespace docmem::server {
 
@@ -33,8 +33,7 @@ class AdapterUploadSink final : public MessageSink<v1::UploadAdapterRequest, v1:
   std::string* file_ = nullptr;  // the one that is being filled
   uint64_t file_bytes_ = 0;      // announced
   uint64_t announced_bytes_ = 0;
-  uint64_t received_bytes_ = 0;
-  engine::Sha256 digest_;
+  ReceivedBytes received_;
 };
 
 }  // namespace docmem::server

@@ -8,16 +8,8 @@
 #include "server/services/validate.h"
 
 namespace docmem::server {
-namespace {
-
-absl::Status OutOfOrder(const std::string& message) {
-  return InvalidField("part", message, reason::kStreamIncomplete);
-}
-
-}  // namespace
-
 absl::Status DocumentImportSink::OnMessage(v1::ImportDocumentRequest* message) {
-  if (ended_) return OutOfOrder("nothing may follow the end message");
+  if (ended_) return PartOutOfOrder("nothing may follow the end message");
   switch (message->part_case()) {
     case v1::ImportDocumentRequest::kHeader:
       return TakeHeader(message->header());
@@ -28,11 +20,11 @@ absl::Status DocumentImportSink::OnMessage(v1::ImportDocumentRequest* message) {
     case v1::ImportDocumentRequest::PART_NOT_SET:
       break;
   }
-  return OutOfOrder("is empty; it must be header, chunk or end");
+  return PartOutOfOrder("is empty; it must be header, chunk or end");
 }
 
 absl::Status DocumentImportSink::TakeHeader(const v1::ImportHeader& header) {
-  if (archive_ != nullptr) return OutOfOrder("header must be the first message, once");
+  if (archive_ != nullptr) return PartOutOfOrder("header must be the first message, once");
   absl::StatusOr<std::string> collection = CheckCollection(header.collection());
   if (!collection.ok()) return collection.status();
   absl::Status status;
@@ -50,30 +42,20 @@ absl::Status DocumentImportSink::TakeHeader(const v1::ImportHeader& header) {
 }
 
 absl::Status DocumentImportSink::TakeChunk(const std::string& chunk) {
-  if (archive_ == nullptr) return OutOfOrder("chunk must follow the header");
-  digest_.Update(chunk);
-  received_bytes_ += chunk.size();
+  if (archive_ == nullptr) return PartOutOfOrder("chunk must follow the header");
+  received_.Add(chunk);
   return archive_->Take(chunk);
 }
 
 absl::Status DocumentImportSink::TakeEnd(const v1::StreamEnd& end) {
-  if (archive_ == nullptr) return OutOfOrder("end must follow the header");
-  if (end.total_bytes() != received_bytes_) {
-    return InvalidField(
-        "end.total_bytes",
-        absl::StrCat("is ", end.total_bytes(), ", but ", received_bytes_, " bytes came"),
-        reason::kChecksumMismatch);
-  }
-  if (end.sha256() != digest_.Hex()) {
-    return InvalidField("end.sha256", "differs from the SHA-256 of the bytes that came",
-                        reason::kChecksumMismatch);
-  }
+  if (archive_ == nullptr) return PartOutOfOrder("end must follow the header");
+  if (absl::Status status = received_.CheckEnd(end); !status.ok()) return status;
   ended_ = true;
   return absl::OkStatus();
 }
 
 absl::Status DocumentImportSink::OnEnd(v1::Document* response) {
-  if (!ended_) return OutOfOrder("the stream stopped before its end message");
+  if (!ended_) return PartOutOfOrder("the stream stopped before its end message");
   const absl::StatusOr<store::Document> document = archive_->Publish();
   if (!document.ok()) return document.status();
   *response = ToMessage(*document);

@@ -5,10 +5,10 @@
 #include <string>
 
 #include "docmem/v1/document.pb.h"
-#include "engine/formats/digest.h"
 #include "server/ingest/archives.h"
 #include "server/interceptors/late.h"
 #include "server/services/client_stream.h"
+#include "server/services/received_bytes.h"
 
 namespace docmem::server {
 
@@ -28,8 +28,7 @@ class DocumentImportSink final : public MessageSink<v1::ImportDocumentRequest, v
 
   const Late<Archives>* const archives_;
   std::unique_ptr<IncomingArchive> archive_;  // null before the header
-  uint64_t received_bytes_ = 0;
-  engine::Sha256 digest_;
+  ReceivedBytes received_;
   bool ended_ = false;
 };
 
