@@ -250,24 +250,32 @@ class Worker {
     return path;
   }
 
-  std::shared_ptr<const Cache> LoadFile(const std::string& path) const {
-    const auto bytes = std::make_shared<std::vector<std::byte>>(std::filesystem::file_size(path));
+  struct ReadFile {
+    std::shared_ptr<HugeBuffer> buffer;
+    std::span<const std::byte> bytes;
+  };
+
+  // Into the kind of buffer that the daemon loads into.
+  static ReadFile Read(const std::string& path) {
+    const size_t size = std::filesystem::file_size(path);
+    const auto buffer = std::make_shared<HugeBuffer>(size);
+    std::byte* const bytes = buffer->Take(size);
     std::ifstream file(path, std::ios::binary);
-    file.read(reinterpret_cast<char*>(bytes->data()), static_cast<std::streamsize>(bytes->size()));
-    return engine_->LoadCache({.owner = bytes, .bytes = *bytes});
+    file.read(reinterpret_cast<char*>(bytes), static_cast<std::streamsize>(size));
+    return {buffer, {bytes, size}};
   }
 
-  // Reading a cache file with all checks, against reading the same bytes into the same kind of
-  // buffer.
+  std::shared_ptr<const Cache> LoadFile(const std::string& path) const {
+    const ReadFile file = Read(path);
+    return engine_->LoadCache({.owner = file.buffer, .bytes = file.bytes});
+  }
+
+  // Reading a cache file with all checks, against reading the same bytes alone.
   Json Load(int64_t tokens) {
     const std::string path = FileOf(*CacheOf(tokens, 0));
     LoadFile(path);
     const double ours = Seconds([&] { LoadFile(path); });
-    const double plain = Seconds([&] {
-      std::vector<std::byte> bytes(std::filesystem::file_size(path));
-      std::ifstream file(path, std::ios::binary);
-      file.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-    });
+    const double plain = Seconds([&] { Read(path); });
     return {
         {"seconds", ours}, {"plain_seconds", plain}, {"bytes", std::filesystem::file_size(path)}};
   }
