@@ -1,9 +1,9 @@
 # The bricks every folder is built from. Each takes SOURCES and DEPS; TORCH marks a target that
-# sees libtorch and so shares the one precompiled header.
+# sees libtorch, GRPC one that sees our services: each kind shares a precompiled header.
 #
-#   docmem_library(name SOURCES … [DEPS …] [PRIVATE_DEPS …] [TORCH])
+#   docmem_library(name SOURCES … [DEPS …] [PRIVATE_DEPS …] [TORCH|GRPC])
 #   docmem_program(name SOURCES … DEPS … [OUTPUT file] [TORCH])
-#   docmem_test(name SOURCES … DEPS … [TORCH] [LABELS …] [ENV K=V …] [TIMEOUT seconds])
+#   docmem_test(name SOURCES … DEPS … [TORCH|GRPC] [LABELS …] [ENV K=V …] [TIMEOUT seconds])
 #   docmem_pytest(name SOURCES x_test.py … [LABELS …] [ENV K=V …] [TIMEOUT seconds])
 #   docmem_fuzzer(name SOURCES … DEPS … [TORCH])
 #   docmem_bench(name SOURCES … DEPS … [TORCH])
@@ -36,22 +36,31 @@ function(docmem_set_options target)
   endif()
 endfunction()
 
-# The precompiled header's owner; it needs a source to own it with.
-file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/torch_pch.cc" CONTENT "// precompiled header\n")
-add_library(docmem_torch_pch OBJECT EXCLUDE_FROM_ALL "${PROJECT_BINARY_DIR}/torch_pch.cc")
-docmem_set_options(docmem_torch_pch)
-target_link_libraries(docmem_torch_pch PRIVATE Libtorch::Libtorch OpenMP::OpenMP_CXX)
-target_precompile_headers(docmem_torch_pch PRIVATE
-                          <ATen/ATen.h> <torch/csrc/autograd/grad_mode.h>)
+# A precompiled header's owner; it needs a source to own it with.
+function(docmem_precompiled_headers name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "HEADERS;DEPS")
+  file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/${name}.cc" CONTENT "// precompiled header\n")
+  add_library(${name} OBJECT EXCLUDE_FROM_ALL "${PROJECT_BINARY_DIR}/${name}.cc")
+  docmem_set_options(${name})
+  target_link_libraries(${name} PRIVATE ${arg_DEPS})
+  target_precompile_headers(${name} PRIVATE ${arg_HEADERS})
+endfunction()
+
+docmem_precompiled_headers(docmem_torch_pch
+  HEADERS <ATen/ATen.h> <torch/csrc/autograd/grad_mode.h>
+  DEPS Libtorch::Libtorch OpenMP::OpenMP_CXX)
+function(_docmem_use_precompiled target owner)
+  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Winvalid-pch>)
+  target_precompile_headers(${target} REUSE_FROM ${owner})
+endfunction()
 
 function(docmem_use_torch target)
   target_link_libraries(${target} PUBLIC Libtorch::Libtorch OpenMP::OpenMP_CXX)
-  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Winvalid-pch>)
-  target_precompile_headers(${target} REUSE_FROM docmem_torch_pch)
+  _docmem_use_precompiled(${target} docmem_torch_pch)
 endfunction()
 
 function(docmem_library name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "TORCH" "" "SOURCES;DEPS;PRIVATE_DEPS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "TORCH;GRPC" "" "SOURCES;DEPS;PRIVATE_DEPS")
   file(GLOB headers "${CMAKE_CURRENT_SOURCE_DIR}/*.h")
   add_library(${name} STATIC ${arg_SOURCES})
   target_sources(${name} PUBLIC FILE_SET HEADERS
@@ -61,6 +70,8 @@ function(docmem_library name)
   docmem_set_options(${name})
   if(arg_TORCH)
     docmem_use_torch(${name})
+  elseif(arg_GRPC)
+    _docmem_use_precompiled(${name} docmem_grpc_pch)
   endif()
 endfunction()
 
@@ -88,11 +99,14 @@ function(docmem_program name)
 endfunction()
 
 function(docmem_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "TORCH" "TIMEOUT" "SOURCES;DEPS;LABELS;ENV")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "TORCH;GRPC" "TIMEOUT" "SOURCES;DEPS;LABELS;ENV")
   if(NOT BUILD_TESTING)
     return()
   endif()
   _docmem_executable(${name} tests "${arg_TORCH}" "${arg_SOURCES}" "${arg_DEPS};GTest::gmock_main")
+  if(arg_GRPC)
+    _docmem_use_precompiled(${name} docmem_grpc_pch)
+  endif()
   add_test(NAME ${name} COMMAND ${name})
   docmem_test_properties(${name} LABELS ${arg_LABELS} ENV ${arg_ENV} TIMEOUT ${arg_TIMEOUT})
 endfunction()

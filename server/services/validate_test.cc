@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "server/errors/error.h"
 
 namespace docmem::server {
@@ -65,7 +66,7 @@ TEST(CheckRatio, IsAPartOfAMillion) {
 
 TEST(CheckLabels, AreBoundInNumberAndSize) {
   store::Labels labels;
-  for (int i = 0; i < 32; ++i) labels["k" + std::to_string(i)] = std::string(256, 'v');
+  for (int i = 0; i < 32; ++i) labels[absl::StrCat("k", i)] = std::string(256, 'v');
   EXPECT_TRUE(CheckLabels("labels", labels).ok());
   labels["one-more"] = "";
   EXPECT_EQ(FieldOf(CheckLabels("labels", labels)), "labels");
