@@ -2,6 +2,9 @@
 
 #include <openssl/evp.h>
 #include <xxhash.h>
+#ifdef __x86_64__
+#include <xxh_x86dispatch.h>  // the CPU's widest instructions
+#endif
 
 #include <array>
 
