@@ -13,7 +13,6 @@ from stubs import v1
 from texts import document
 
 CACHE, ADAPTER = v1.ARTIFACT_KIND_CACHE, v1.ARTIFACT_KIND_ADAPTER
-ENDLESS = 100_000
 
 
 def prefetch(client, *names, wait=True, **fields):
@@ -215,38 +214,6 @@ def test_uploads_and_deletions_leave_no_bytes(make_daemon):
     assert client.document("d").adapter_count == 0
     assert len([*daemon.data.rglob("artifacts/*/*")]) == 2, "its text and its cache"
     assert daemon.resident_bytes() - start < MEMORY_SLACK * (64 << 20)
-
-
-def test_cancelled_answers_give_back_everything(make_daemon, patient):
-    # Fault 47.
-    daemon = make_daemon("--max-sequences", "4", model=patient).start()
-    client = daemon.client()
-    client.ingest(document("cancel"), "d")
-    client.upload("d", adapter())
-    client.ask("d")
-    before, files = usage(client), daemon.open_files()
-    draw = random.Random(47)
-    for _ in range(scaled(4, 40)):
-        streams = []
-        for _ in range(8):
-            streams.append(client.queries.Ask(ask_request("d", max_tokens=ENDLESS)))
-            next(streams[-1])  # so that they queue in this order
-        for _ in range(4):
-            client.queries.Ask(ask_request("d", max_tokens=ENDLESS)).cancel()
-        while streams:
-            if draw.random() < 0.4:
-                streams.pop().cancel()
-            else:
-                running = streams.pop(0)
-                for _ in range(draw.choice([0, 1, 2, 5])):
-                    next(running)
-                running.cancel()
-    eventually(lambda: usage(client) == before)
-    queue = client.status().queue
-    assert (queue.running, queue.waiting, queue.loading) == (0, 0, 0)
-    answer = client.ask("d")
-    assert answer.finished.seconds.queue < 5
-    eventually(lambda: daemon.open_files() <= files + 2)
 
 
 def test_deletion_works_when_the_disk_budget_is_full(make_daemon):
