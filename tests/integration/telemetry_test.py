@@ -19,7 +19,6 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from stubs import DESCRIPTORS, v1
 from texts import document
 
-LIMIT_BYTES = 64 << 10
 BY_KIND = ["resident_bytes", "resident_items", "pinned_bytes", "leased_bytes", "loading_bytes",
            "lookups_total", "hits_total"]
 HISTOGRAMS = ["load_seconds", "queue_seconds", "first_token_seconds", "inter_token_seconds",
@@ -103,17 +102,6 @@ def test_promtool_accepts_the_metrics(used):
         done = subprocess.run([promtool, "check", "metrics"], input=text, text=True,
                               capture_output=True, timeout=30, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
-
-
-def test_many_documents_make_no_larger_metrics(make_daemon):
-    # Fault 76.
-    daemon = make_daemon().start()
-    client = daemon.client()
-    for number in range(scaled(40, 5000)):
-        client.ingest(f"Text {number}.", f"document-{number}", ratio_ppm=[1_000_000])
-    client.ask("document-1")
-    text = daemon.metrics_text()
-    assert len(text) < LIMIT_BYTES and "document-" not in text and "default" not in text
 
 
 def test_other_paths_of_the_metrics_address_are_not_found(used):
