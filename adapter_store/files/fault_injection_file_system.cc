@@ -78,8 +78,8 @@ class State {
     ++calls_;
     if (calls_ == fail_call_) {
       triggered_ = true;
-      if (fault_ == Fault::kCrash) dead_ = true;
-      if (!dead_) return std::optional<Fault>(fault_);
+      dead_ = dead_ || fault_ == Fault::kCrash || fault_ == Fault::kTornWrite;
+      if (!dead_ || fault_ == Fault::kTornWrite) return std::optional<Fault>(fault_);
     }
     if (dead_ || (life.has_value() && *life != life_)) {
       return absl::UnavailableError("injected fault: the process is dead");

@@ -16,6 +16,7 @@ enum class Fault {
   kLostSync,    ///< `Sync` and `SyncFolder` return OK and do nothing; others work
   kBitFlip,     ///< `Append` and `Read` flip one bit and return OK; others work
   kCrash,       ///< this call and all later ones fail without effect: the process is dead
+  kTornWrite,   ///< as kCrash, but an `Append` has written half
 };
 
 /// Passes calls to another file system, counts them, and lets one of them fail. It remembers what

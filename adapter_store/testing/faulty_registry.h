@@ -25,6 +25,7 @@ class FaultyRegistry : public Registry {
   }
   /// Until then all fail as on a full disk.
   void SetFull(std::function<bool()> full) { full_ = std::move(full); }
+  /// Transactions that write, so far.
   int writes() const { return writes_; }
 
   absl::Status Write(Body body) override {
