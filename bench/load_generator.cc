@@ -30,6 +30,7 @@ struct LoadOptions {
   double zipf = 0.0;  // exponent; 0: all documents alike
   uint32_t max_tokens = 32;
   uint32_t seed = 1;
+  bool own = false;
   bool batch = false;
   bool check = false;
   bool json = false;
@@ -95,6 +96,7 @@ class Load {
     return options_.check ? AskEachAlone() : absl::OkStatus();
   }
 
+  // Client i of a run with --own asks document i alone.
   std::vector<Asked> Run() {
     Schedule schedule(options_, documents_.size());
     const double end = Now() + options_.seconds;
@@ -106,6 +108,7 @@ class Load {
         for (Asked next = schedule.Next(); next.due < end; next = schedule.Next()) {
           absl::SleepFor(absl::Seconds(next.due - Now()));
           if (Now() >= end) return;
+          if (options_.own) next.document = i % documents_.size();
           Ask(&client, &next);
           results[i].push_back(std::move(next));
         }
@@ -221,6 +224,7 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
   app.add_option("--seed", options.seed, "of documents and moments")->capture_default_str();
+  app.add_flag("--own", options.own, "each client asks a document of its own");
   app.add_flag("--batch", options.batch, "ask with priority batch");
   app.add_flag("--check", options.check, "ask each document alone before; count other answers");
   app.add_flag("--json", options.json, "print one JSON object");

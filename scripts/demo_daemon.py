@@ -1,4 +1,4 @@
-"""Runs docmemd and the command line client docmem for the demo."""
+"""Runs docmemd and the command line client docmem for the demo and the benchmarks."""
 
 import json
 import signal
@@ -27,17 +27,18 @@ def message_of(error_output):
 class Daemon:
     """One docmemd on loopback. Use as a context manager: leaving it ends the process."""
 
-    def __init__(self, binaries: Path, model: Path, folder: Path):
-        """Its data, log and addresses go to `folder`."""
+    def __init__(self, binaries: Path, model: Path, folder: Path, *options: str):
+        """Its data, log and addresses go to `folder`; `options` are further ones of docmemd."""
         self._binaries = binaries
         self._log = folder / "docmemd.log"
         self._addresses = folder / "addresses.json"
         self._command = [binaries / "docmemd", "--model", model, "--data", folder / "data"]
         for option in ("--listen", "--health-listen", "--metrics-listen"):
             self._command += [option, ANY_PORT]
-        self._command += ["--addresses-file", self._addresses]
+        self._command += ["--addresses-file", self._addresses, *options]
         self._process = None
         self._address = None
+        self._metrics = None
 
     def __enter__(self):
         return self
@@ -46,6 +47,18 @@ class Daemon:
         if self._process and self._process.poll() is None:
             self._process.kill()
             self._process.wait()
+
+    @property
+    def address(self):
+        return self._address
+
+    @property
+    def metrics_address(self):
+        return self._metrics
+
+    @property
+    def pid(self):
+        return self._process.pid
 
     def start(self):
         """Returns GetStatusResponse once questions are served."""
@@ -57,7 +70,8 @@ class Daemon:
             if self._process.poll() is not None:
                 raise ProgramError(f"docmemd ended while starting:\n{self._log_tail()}")
             if self._addresses.is_file():
-                self._address = json.loads(self._addresses.read_text())["grpc"]
+                addresses = json.loads(self._addresses.read_text())
+                self._address, self._metrics = addresses["grpc"], addresses["metrics"]
                 status = self.call("status")
                 if status["phase"] == "PHASE_SERVING":
                     return status
