@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import sqlite3
+import time
 
 import pytest
 from client import refused
@@ -184,12 +185,16 @@ def test_files_without_a_row_go_and_foreign_files_stay(make_daemon):
         client.ingest(document(number, 1), f"d{number}", ratio_ppm=[1_000_000])
     daemon.kill()
     files = Files(daemon).now()
-    for file in files:
-        shutil.copy(file, daemon.data / "temporary" / "00000000000fffff.cache")
-        break
+    # Of files under no row the young ones may be another's who is about to publish them.
+    young, old = (daemon.data / "temporary" / f"00000000000ffff{n}.cache" for n in range(2))
+    for orphan in (young, old):
+        shutil.copy(min(files), orphan)
+    os.utime(old, (time.time() - 7200,) * 2)
     foreign = daemon.data / "artifacts" / "notes.txt"
     foreign.write_text("mine")
     client = daemon.start().client()
+    assert daemon.metrics()["docmem_orphans_collected_total"] == 1
+    assert young.exists() and not old.exists()
     assert client.status().documents == count
     stored = sum(client.document(f"d{n}").stored_bytes for n in range(count))
     assert stored == sum(file.stat().st_size for file in files)

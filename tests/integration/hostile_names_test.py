@@ -1,7 +1,10 @@
 """Names from outside never become paths, and links inside the data folder are never followed."""
 
 import os
+import re
 import shutil
+import signal
+import subprocess
 
 import pytest
 from client import refusal, refused
@@ -82,6 +85,46 @@ def test_a_good_name_is_never_part_of_a_path(client, daemon):
         if len(parts) == 3:
             stem, kind = parts[2].split(".")
             assert int(stem, 16) >= 0 and kind in ("text", "cache", "adapter")
+
+
+class Trace:
+    """Paths that a process hands to the kernel in a `with` block."""
+
+    def __init__(self, process, log):
+        self._command = ["strace", "-f", "-s", "8192", "-e", "trace=%file", "-o", log, "-p",
+                         str(process.pid)]
+        self._log = log
+
+    def __enter__(self):
+        self._strace = subprocess.Popen(self._command, stderr=subprocess.PIPE, text=True)
+        said = self._strace.stderr.readline()
+        if "attached" not in said:
+            pytest.skip(f"strace may not look: {said}")
+        return self
+
+    def __exit__(self, *_):
+        self._strace.send_signal(signal.SIGINT)
+        self._strace.communicate(timeout=30)
+
+    def paths(self):
+        return re.findall(r'"((?:[^"\\]|\\.)*)"', self._log.read_text())
+
+
+@pytest.mark.skipif(not shutil.which("strace"), reason="needs strace")
+def test_no_name_opens_anything_outside_of_the_data_folder(make_daemon, tmp_path):
+    daemon = make_daemon().start()
+    client = daemon.client()
+    with Trace(daemon.process, tmp_path / "trace") as trace:
+        client.ingest(document("d"), "d")
+        for name in ("../x", "/etc/passwd", "a/../../b", "..", ".hidden", "a\0b"):
+            for call in calls(client, name).values():
+                refusal(call)
+        assert client.ask("d").finished
+    paths = trace.paths()
+    assert any(path.endswith(".cache") for path in paths), "nothing was traced"
+    known = (str(daemon.data), "/proc/", "/sys/", "/etc/localtime")
+    assert not [path for path in paths if ".." in path.split("/") or
+                (path.startswith("/") and not path.startswith(known))]
 
 
 def test_a_link_in_the_way_of_a_new_file_isnt_followed(make_daemon, tmp_path):

@@ -216,6 +216,36 @@ def test_uploads_and_deletions_leave_no_bytes(make_daemon):
     assert daemon.resident_bytes() - start < MEMORY_SLACK * (64 << 20)
 
 
+def test_a_prefetch_that_is_cut_leaves_nothing_to_a_later_text_of_the_same_name(
+        make_daemon, patient):
+    # Fault 38: cancelled or deleted while it is being read.
+    client = make_daemon("--device-budget", "3MiB", model=patient).start().client()
+    texts = [document(n, 30) for n in range(2)]
+    alone = []
+    for n, text in enumerate(texts):
+        size = client.ingest(text, f"d{n}", ratio_ppm=[0]).document.caches[0].device_bytes
+        alone.append(client.ask(f"d{n}", max_tokens=8))
+        client.delete(f"d{n}")
+    assert 3 << 20 < 3 * size, "a load that goes on needlessly is in the way of others"
+    draw = random.Random(38)
+    for turn in range(scaled(8, 200)):
+        client.ingest(texts[turn % 2], "d", ratio_ppm=[0])
+        loads = [client.documents.Prefetch.future(v1.PrefetchRequest(documents=["d"], wait=True))
+                 for _ in range(2)]
+        time.sleep(draw.uniform(0, 0.004))
+        for load in loads:
+            load.cancel()
+        if draw.random() < 0.5:
+            client.delete("d")
+            turn += 1
+            client.ingest(texts[turn % 2], "d", ratio_ppm=[0])
+        answer = client.ask("d", max_tokens=8)
+        assert answer.tokens == alone[turn % 2].tokens
+        assert answer.log_probabilities == alone[turn % 2].log_probabilities
+        client.delete("d")
+    eventually(lambda: usage(client) == (0, 0, 0))
+
+
 def test_deletion_works_when_the_disk_budget_is_full(make_daemon):
     # Faults 34 and 79.
     daemon = make_daemon("--disk-budget", "4MiB").start()
