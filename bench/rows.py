@@ -1,5 +1,6 @@
 """What `./dev bench` measures: one row compares the engine with a peer, or with a bound."""
 
+import statistics
 from dataclasses import dataclass
 
 
@@ -31,6 +32,12 @@ class Row:
     @property
     def unit(self):
         return "tokens/s" if self.ours.rate else "ms"
+
+
+def in_turn(sides, rounds):
+    """Medians of what the functions return, called in turn after one unmeasured round."""
+    values = [[side() for side in sides] for _ in range(rounds + 1)]
+    return [statistics.median(column) for column in zip(*values[1:])]
 
 
 def ingest(tokens):

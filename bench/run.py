@@ -10,7 +10,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from rows import COSTS, ROWS, decode
+import serving
+from rows import COSTS, ROWS, Row, decode, in_turn
+from served import add_options
 
 ROOT = Path(__file__).resolve().parent.parent
 PEERS = Path(__file__).resolve().parent / "peers"
@@ -74,14 +76,8 @@ class Workers:
 
 
 def compare(row, workers, rounds):
-    """Medians of both sides, measured in turn after one unmeasured round."""
-    ours, peer = [], []
-    for number in range(rounds + 1):
-        for side, values in ((row.ours, ours), (row.peer, peer)):
-            value = side.value(workers[side.worker].measure(side.request))
-            if number > 0:
-                values.append(value)
-    ours, peer = statistics.median(ours), statistics.median(peer)
+    ours, peer = in_turn([lambda side=side: side.value(workers[side.worker].measure(side.request))
+                          for side in (row.ours, row.peer)], rounds)
     scale = 1.0 if row.ours.rate else 1000.0
     return {"name": row.name, "ours": ours * scale, "peer": peer * scale, "unit": row.unit,
             "ratio": ours / peer if row.ours.rate else peer / ours,
@@ -147,10 +143,9 @@ def main():
     parser.add_argument("--plot", type=Path, default=ROOT / "build/bench/ratios.png",
                         metavar="FILE", help="picture of the ratios (%(default)s)")
     parser.add_argument("--rounds", type=int, default=5, help="measurements per side (%(default)s)")
-    parser.add_argument("--dtype", default="bfloat16", choices=["bfloat16", "float32"])
-    parser.add_argument("--threads", type=int, default=os.cpu_count())
-    parser.add_argument("--model", type=Path, default=ROOT / "build/models/smollm2-135m-instruct")
-    parser.add_argument("--build", type=Path, default=ROOT / "build/release", help="build folder")
+    parser.add_argument("--load-seconds", type=int, default=100, metavar="N",
+                        help="questions at a rate are asked for so long (%(default)s)")
+    add_options(parser)
     options = parser.parse_args()
 
     def wanted(name):
@@ -162,16 +157,24 @@ def main():
     print(f"{'row':28} {'engine':>10} {'peer':>10} {'unit':12} {'ratio':>6} {'target':>6}  peer is",
           flush=True)
     rows = []
-    todo = [row for row in ROWS if wanted(row.name)] + [name for name in COSTS if wanted(name)]
+    todo = [row for row in ROWS if wanted(row.name)]
+    todo += [name for name in (*COSTS, *serving.ROWS) if wanted(name)]
     if not todo:
         sys.exit(f"no row matches {' '.join(options.only)}")
+    load = serving.Serving(options, workers)
     for item in todo:
-        row = (adapter_cost(item, workers, options.rounds) if isinstance(item, str)
-               else compare(item, workers, options.rounds))
+        if isinstance(item, Row):
+            row = compare(item, workers, options.rounds)
+        elif item in COSTS:
+            row = adapter_cost(item, workers, options.rounds)
+        else:
+            row = load.row(item)
         rows.append(row)
         target = "" if row["target"] is None else f"{row['target']:.2f}"
         print(f"{row['name']:28} {row['ours']:10.1f} {row['peer']:10.1f} {row['unit']:12} "
               f"{row['ratio']:6.2f} {target:>6}  {row['what']}", flush=True)
+        if "note" in row:
+            print(f"{'':28} {row['note']}", flush=True)
     for name, peak in workers.peaks().items():
         print(f"peak memory of {name:14} {peak / 1e6:8.0f} MB")
     if "engine" in workers.running:

@@ -26,6 +26,23 @@ def timed(work):
     return time.perf_counter() - start
 
 
+class InTurn:
+    """Questions one after another, each on the next document, with that document's adapter."""
+
+    def __init__(self, answer, documents):
+        """answer(document's number, question's ids, tokens of the answer)."""
+        self.answer, self.documents = answer, documents
+        self.asked = 0
+
+    def run(self, questions, question, tokens):
+        def go():
+            for _ in range(questions):
+                self.answer(self.asked % self.documents, question, tokens)
+                self.asked += 1
+
+        return {"seconds": timed(go), "tokens": questions * tokens}
+
+
 def peak_bytes():
     with open("/proc/self/status", encoding="ascii") as status:
         return next(int(line.split()[1]) for line in status if line.startswith("VmHWM:")) * 1024

@@ -1,4 +1,4 @@
-"""Writes a Hugging Face folder with bf16 weights as a GGUF, for llama.cpp."""
+"""Writes a Hugging Face folder with bf16 weights, or a LoRA folder, as a GGUF for llama.cpp."""
 
 import json
 from pathlib import Path
@@ -56,6 +56,29 @@ def write_gguf(folder: Path, path: Path, kind=gguf.GGMLQuantizationType.F32) -> 
             writer.add_tensor(target, weight)
         else:
             writer.add_tensor(target, gguf.quants.quantize(weight, kind), raw_dtype=kind)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+def write_lora_gguf(model: Path, adapter: Path, path: Path) -> None:
+    """A LoRA folder with bf16 weights for a llama model, as llama.cpp wants it; stays bf16."""
+    config = json.loads((model / "config.json").read_text())
+    heads, kv_heads = config["num_attention_heads"], config["num_key_value_heads"]
+    writer = gguf.GGUFWriter(path, "llama")
+    writer.add_type(gguf.GGUFType.ADAPTER)
+    writer.add_string(gguf.Keys.Adapter.TYPE, "lora")
+    alpha = json.loads((adapter / "adapter_config.json").read_text())["lora_alpha"]
+    writer.add_float32(gguf.Keys.Adapter.LORA_ALPHA, float(alpha))
+    names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.LLAMA, config["num_hidden_layers"])
+    kind = gguf.GGMLQuantizationType.BF16
+    for name, weight in read_tensors(adapter / "adapter_model.safetensors").items():
+        module, matrix = name.removeprefix("base_model.model.").split(".lora_")
+        if matrix.startswith("B") and module.endswith(("q_proj", "k_proj")):
+            weight = interleave_rope_rows(weight, heads if module.endswith("q_proj") else kv_heads)
+        target = f"{names.get_name(module)}.weight.lora_{matrix[0].lower()}"
+        writer.add_tensor(target, gguf.quants.quantize(weight, kind), raw_dtype=kind)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
