@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from client import Client, ask_request, refused
+from client import Client, ask_request, ingest_messages, refused
 from daemon import SERVING, eventually, scaled
 from stubs import v1
 from texts import document
@@ -207,14 +207,26 @@ def test_a_client_that_doesnt_read_is_cut(daemon, client):
 
 
 @pytest.mark.long
-def test_an_idle_connection_with_keepalive_survives(daemon):
+def test_an_idle_connection_and_a_silent_call_with_keepalive_survive(daemon):
+    # Fault 46.
     options = [("grpc.keepalive_time_ms", 10_000), ("grpc.keepalive_permit_without_calls", 1),
                ("grpc.http2.max_pings_without_data", 0)]
-    idle = daemon.client(options=options)
+    idle, silent = daemon.client(options=options), daemon.client(options=options)
     changes = []
     assert idle.status()
     idle.channel.subscribe(changes.append)
-    time.sleep(75)
+    go_on = threading.Event()
+
+    def slowly():
+        *parts, end = ingest_messages(document("slow"), "slow")
+        yield from parts
+        go_on.wait(150)
+        yield end
+
+    call = silent.documents.Ingest(slowly())
+    time.sleep(90)
+    go_on.set()
+    assert [*call][-1].result.document.id == "slow"
     assert idle.ask("d").finished
     assert len(changes) <= 1, changes
 
