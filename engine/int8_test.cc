@@ -74,7 +74,7 @@ TEST(Int8WeightsTest, OnRealTextTheMeanLogProbabilityMovesByAtMostATenth) {
     const auto engine = Engine::Load({.model_dir = *folder, .dtype = dtype});
     EXPECT_EQ(engine->identity().dtype, dtype);
     logprobs.push_back(
-        RunAlone(engine, Scored(*engine, Ingested(*engine, 500'000, false))).logprobs);
+        RunAlone(engine, Scored(*engine, Ingested(*engine, 0, false))).logprobs);
   }
   const double gap = MeanGap(logprobs[0], logprobs[1]);
   std::printf("int8 weights: mean |difference| %.4f\n", gap);
