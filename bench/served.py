@@ -57,17 +57,16 @@ class Served:
         daemon.start()
         return daemon
 
-    def names(self):
-        return [f"d{number:04}" for number in range(len(self.texts))]
+    def delete(self):
+        shutil.rmtree(self.folder)
 
     def adapter(self, number):
         return self.folder / f"adapters/{number:04}"
 
     def prefetch(self, daemon):
         """Loads everything, in the order of the documents; the last ones stay if not all fit."""
-        names = self.names()
-        for first in range(0, len(names), 8):
-            daemon.call("prefetch", *names[first : first + 8], "--adapter", "--wait")
+        for number in range(len(self.texts)):
+            daemon.call("prefetch", f"d{number:04}", "--adapter", "--wait")
 
     def load(self, daemon, **options):
         """What the load generator reports; `options` are its own."""

@@ -74,6 +74,7 @@ class Serving:
             served.prefetch(daemon)
             over_budget = self.open_loop(served, daemon, rate)
             daemon.stop()
+        served.delete()
         ours, peer = (report["first_token_ms"] for report in (over_budget, all_resident))
         return {"ours": ours["p50"], "peer": peer["p50"], "unit": "ms",
                 "ratio": peer["p50"] / ours["p50"], "target": 1 / 3,
@@ -83,18 +84,29 @@ class Serving:
                         f"{over_budget['questions']} and {all_resident['questions']} questions"}
 
     def starvation(self):
+        """The worse of two loads: more clients than are decoded together, and random moments."""
         served = Served(self.options, "starvation", 200, SENTENCES["short"])
         with served.daemon(budget=served.bytes // 4) as daemon:
             served.prefetch(daemon)
-            rate = 0.8 * capacity(served, daemon, SHORT_ANSWER_TOKENS)
-            report = self.open_loop(served, daemon, rate)
+            rate = SHARE_OF_CAPACITY * capacity(served, daemon, SHORT_ANSWER_TOKENS)
+            loads = {"64 clients": self.closed_loop(served, daemon),
+                     f"{rate:.1f} questions/s": self.open_loop(served, daemon, rate)}
             daemon.stop()
-        coldest = report["coldest_quarter_first_token_ms"]["p95"]
-        allowed = 5 * report["first_token_ms"]["p50"]
+        served.delete()
+        cases = [(report["coldest_quarter_first_token_ms"]["p95"],
+                  5 * report["first_token_ms"]["p50"]) for report in loads.values()]
+        coldest, allowed = max(cases, key=lambda case: case[0] / case[1])
+        notes = [f"{name}: {ours:.0f} ms, median {limit / 5:.0f} ms, {report['questions']} questions"
+                 for (name, report), (ours, limit) in zip(loads.items(), cases)]
         return {"ours": coldest, "peer": allowed, "unit": "ms", "ratio": allowed / coldest,
-                "target": 1.0,
-                "what": "p95 first token of the coldest quarter of 200, room for 50; 5 × median",
-                "note": f"{rate:.1f} questions/s (80 % of capacity), {report['questions']} questions"}
+                "target": 1.0, "note": "; ".join(notes),
+                "what": "p95 first token of the coldest quarter of 200, room for 50; 5 × median"}
+
+    def closed_loop(self, served, daemon):
+        report = served.load(daemon, clients=64, zipf=1, max_tokens=SHORT_ANSWER_TOKENS,
+                             seconds=self.options.load_seconds)
+        refuse_failures(report)
+        return report
 
     def open_loop(self, served, daemon, rate):
         report = served.load(daemon, clients=128, rate=rate, zipf=1, max_tokens=SHORT_ANSWER_TOKENS,

@@ -78,8 +78,9 @@ def run(options):
                                  max_tokens=SHORT_ANSWER_TOKENS, seconds=60 * options.minutes)
         finally:
             memory.stop()
+        began = time.monotonic() - report["seconds"]
         daemon.stop()
-    began = time.monotonic() - report["seconds"]
+    served.delete()
     return report, most, [sample for sample in memory.samples if sample[0] >= began]
 
 
