@@ -17,6 +17,7 @@ GROUPS = [
     "answers",
     "score",
     "profiles",
+    "training",
     "shapes",
     "token_ids",
     "philox",
