@@ -1,5 +1,6 @@
 """Documents behind a real docmemd on loopback, and the load generator that asks them."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -46,16 +47,17 @@ class Served:
                 self._ingest(daemon, number)
                 if adapters:
                     self._adapt(daemon, number)
-            daemon.stop()
 
+    @contextlib.contextmanager
     def daemon(self, budget=None):
-        """Started; leaving it as a context manager ends it. No budget: room for everything."""
+        """A started one that ends with the context. No budget: room for everything."""
         options = self.options
-        daemon = Daemon(options.build / "bin", options.model, self.folder,
-                        "--threads", str(options.threads), "--dtype", options.dtype,
-                        "--device-budget", str(budget or max(2 * self.bytes, 1 << 30)))
-        daemon.start()
-        return daemon
+        with Daemon(options.build / "bin", options.model, self.folder,
+                    "--threads", str(options.threads), "--dtype", options.dtype,
+                    "--device-budget", str(budget or max(2 * self.bytes, 1 << 30))) as daemon:
+            daemon.start()
+            yield daemon
+            daemon.stop()
 
     def delete(self):
         shutil.rmtree(self.folder)

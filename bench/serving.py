@@ -57,7 +57,6 @@ class Serving:
 
             rate, peer = in_turn([ours, lambda: self.answers_of(worker, questions)],
                                  self.options.rounds)
-            daemon.stop()
         return {"ours": rate, "peer": peer, "unit": "tokens/s", "ratio": rate / peer,
                 "target": target,
                 "what": f"16 clients on 16 documents with an adapter each; {what}"}
@@ -69,11 +68,9 @@ class Serving:
             served.prefetch(daemon)
             rate = SHARE_OF_CAPACITY * capacity(served, daemon, SHORT_ANSWER_TOKENS)
             all_resident = self.open_loop(served, daemon, rate)
-            daemon.stop()
         with served.daemon(budget=served.bytes // 4) as daemon:
             served.prefetch(daemon)
             over_budget = self.open_loop(served, daemon, rate)
-            daemon.stop()
         served.delete()
         ours, peer = (report["first_token_ms"] for report in (over_budget, all_resident))
         return {"ours": ours["p50"], "peer": peer["p50"], "unit": "ms",
@@ -91,7 +88,6 @@ class Serving:
             rate = SHARE_OF_CAPACITY * capacity(served, daemon, SHORT_ANSWER_TOKENS)
             loads = {"64 clients": self.closed_loop(served, daemon),
                      f"{rate:.1f} questions/s": self.open_loop(served, daemon, rate)}
-            daemon.stop()
         served.delete()
         cases = [(report["coldest_quarter_first_token_ms"]["p95"],
                   5 * report["first_token_ms"]["p50"]) for report in loads.values()]

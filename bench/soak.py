@@ -79,7 +79,6 @@ def run(options):
         finally:
             memory.stop()
         began = time.monotonic() - report["seconds"]
-        daemon.stop()
     served.delete()
     return report, most, [sample for sample in memory.samples if sample[0] >= began]
 
