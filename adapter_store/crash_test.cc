@@ -146,11 +146,18 @@ class CrashTest : public ::testing::TestWithParam<Operation> {
     }
     FaultyStore next(folder.path());
     const bool lies = fault == Fault::kBitFlip || (fault == Fault::kLostSync && power_loss);
-    const uint64_t damaged =
-        CheckWhole(*next.store, folder.path(), lies ? Disk::kLies : Disk::kHonest);
+    const Disk disk = lies ? Disk::kLies : Disk::kHonest;
+    const uint64_t damaged = CheckWhole(*next.store, folder.path(), disk);
     EXPECT_TRUE(!status.ok() || operation.happened(*next.store)) << "a promise was broken";
     EXPECT_LE(damaged, lies ? 3u : 0u) << "only what was written in that moment";
     EXPECT_OK(Ingest(*next.store, Key("afterwards"), "text", 1));
+    if (fault != Fault::kCrash) return;
+    // What that start has put in order stays so.
+    next.store.reset();
+    ASSERT_OK(next.files->LosePower());
+    FaultyStore last(folder.path());
+    EXPECT_EQ(CheckWhole(*last.store, folder.path()), 0u);
+    EXPECT_TRUE(!status.ok() || operation.happened(*last.store));
   }
 };
 

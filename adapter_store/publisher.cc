@@ -125,7 +125,7 @@ absl::Status Publisher::FinishDeletion(const Intent& intent) const {
     STORE_RETURN_IF_ERROR(options_.artifacts->Remove(ref).status());
   }
   // Else a loss of power could bring back files that nothing names any more.
-  STORE_RETURN_IF_ERROR(options_.artifacts->SyncFolders(refs));
+  STORE_RETURN_IF_ERROR(options_.artifacts->SyncRemovals(refs));
   return options_.registry->Write([&](Sql& sql) { return DeleteIntent(sql, intent.id); });
 }
 

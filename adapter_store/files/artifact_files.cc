@@ -127,11 +127,15 @@ absl::Status ArtifactFiles::Publish(std::span<const FileRef> refs) {
   for (const FileRef& ref : refs) {
     STORE_RETURN_IF_ERROR(files_->Rename(TemporaryPath(ref), FinalPath(ref)));
   }
-  return SyncFolders(refs);
+  return SyncFolders(refs, {});
 }
 
-absl::Status ArtifactFiles::SyncFolders(std::span<const FileRef> refs) {
-  std::set<std::string> folders;
+absl::Status ArtifactFiles::SyncRemovals(std::span<const FileRef> refs) {
+  return SyncFolders(refs, {kTemporary});
+}
+
+absl::Status ArtifactFiles::SyncFolders(std::span<const FileRef> refs,
+                                        std::set<std::string> folders) {
   for (const FileRef& ref : refs) folders.insert(FinalFolder(ref));
   for (const std::string& folder : folders) STORE_RETURN_IF_ERROR(files_->SyncFolder(folder));
   return absl::OkStatus();

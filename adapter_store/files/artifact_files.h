@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -59,15 +60,16 @@ class ArtifactFiles {
   /// it is damaged, NOT_FOUND when it isn't there.
   absl::Status Read(const FileRef& ref, const std::string& digest, std::span<std::byte> buffer);
   /// Deletes the file under both of its names; absence is no error. Returns the bytes freed.
-  /// Durable after `SyncFolders`.
+  /// Durable after `SyncRemovals`.
   absl::StatusOr<uint64_t> Remove(const FileRef& ref);
-  /// Of the files' final names.
-  absl::Status SyncFolders(std::span<const FileRef> refs);
+  /// Under both names.
+  absl::Status SyncRemovals(std::span<const FileRef> refs);
   /// All files that have our names.
   absl::StatusOr<std::vector<FoundFile>> List();
 
  private:
   ArtifactFiles(FileSystem* files, uint64_t budget_bytes) : files_(files), budget_(budget_bytes) {}
+  absl::Status SyncFolders(std::span<const FileRef> refs, std::set<std::string> folders);
   absl::StatusOr<uint64_t> RemoveAt(const std::string& path);
 
   FileSystem* const files_;
