@@ -69,11 +69,11 @@ class BackendImpl : public Backend {
   }
 
   Residency* residency() override { return &memories_; }
-  Builds* builds() override { return &builder_; }
   Asker* asker() override { return &scheduler_; }
+  Builds* builds() override { return &builder_; }
   AdapterIntake* intake() override { return &intake_; }
   Archives* archives() override { return &archives_; }
-  const ModelFacts& model() const override { return model_; }
+  const ModelFacts* model() const override { return &model_; }
 
   QueueFacts Queue() const override {
     const QueueCounts counts = scheduler_.Counts();

@@ -38,14 +38,17 @@ class Backend {
   /// backend. Blocks for seconds to minutes.
   static absl::StatusOr<std::unique_ptr<Backend>> Load(const ServerOptions& options,
                                                        const Parts& parts);
+  /// For recovery mode: no model, nothing loaded, no question taken.
+  static std::unique_ptr<Backend> WithoutModel();
   virtual ~Backend() = default;
 
   virtual Residency* residency() = 0;
-  virtual Builds* builds() = 0;
   virtual Asker* asker() = 0;
+  /// These are null in recovery mode.
+  virtual Builds* builds() = 0;
   virtual AdapterIntake* intake() = 0;
   virtual Archives* archives() = 0;
-  virtual const ModelFacts& model() const = 0;
+  virtual const ModelFacts* model() const = 0;
 
   virtual QueueFacts Queue() const = 0;
   /// For how long the engine's current step has been running.

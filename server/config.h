@@ -13,7 +13,7 @@ namespace docmem::server {
 /// The daemon's settings, all checked. Each is declared once, in config_settings.cc, with its flag,
 /// variable, key, range and help.
 struct ServerOptions {
-  std::string model;                      ///< folder; not empty
+  std::string model;                      ///< folder; not empty but in recovery mode
   std::string data;                       ///< folder; not empty
   std::string listen = "127.0.0.1:7600";  ///< HOST:PORT, here and below; port 0: any free one
   std::string health_listen = "127.0.0.1:7601";
@@ -34,6 +34,7 @@ struct ServerOptions {
   uint32_t drain_seconds = 60;
   uint32_t watchdog_seconds = 120;
   LogLevel log_level = LogLevel::kInfo;
+  bool recovery = false;
   bool insecure = false;
   bool no_auth = false;
   std::string addresses_file;  ///< empty: none

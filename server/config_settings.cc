@@ -149,7 +149,7 @@ std::vector<Setting> AllSettings() {
   using O = ServerOptions;
   constexpr uint32_t kMany = 1'000'000;
   return {
-      Text("model", &O::model, "DIR", "Folder of the model; required"),
+      Text("model", &O::model, "DIR", "Folder of the model; required but with --recovery"),
       Text("data", &O::data, "DIR", "Folder for documents, caches and adapters; required"),
       Text("listen", &O::listen, "HOST:PORT", "Address of the API; port 0: any free one",
            CheckAddress),
@@ -186,6 +186,8 @@ std::vector<Setting> AllSettings() {
       Number("watchdog_seconds", &O::watchdog_seconds, {1, 86400},
              "Longest step of the engine before liveness fails"),
       Level("log_level", "debug, info, warning or error"),
+      Flag("recovery", &O::recovery,
+           "Start without the model and without its memory, to list and delete what is stored"),
       Flag("insecure", &O::insecure, "Allow plain text on another address than loopback"),
       Flag("no_auth", &O::no_auth, "Allow callers without credentials on such an address"),
       Text("addresses_file", &O::addresses_file, "FILE",
@@ -194,9 +196,10 @@ std::vector<Setting> AllSettings() {
 }
 
 absl::Status CheckTogether(const ServerOptions& options) {
-  for (const auto& [key, value] : {std::pair("--model", options.model), {"--data", options.data}}) {
-    if (value.empty()) return absl::InvalidArgumentError(absl::StrCat(key, " is required"));
+  if (options.model.empty() && !options.recovery) {
+    return absl::InvalidArgumentError("--model is required");
   }
+  if (options.data.empty()) return absl::InvalidArgumentError("--data is required");
   std::string host;
   int port = 0;
   SplitAddress(options.listen, &host, &port);

@@ -116,6 +116,14 @@ TEST_F(ConfigTest, ModelAndDataAreRequired) {
   EXPECT_THAT(std::string(read.status().message()), HasSubstr("--model is required"));
 }
 
+TEST_F(ConfigTest, RecoveryNeedsNoModelButItsData) {
+  const char* argv[] = {"docmemd", "--recovery", "--data", "/d"};
+  const auto none = [](const char*) -> const char* { return nullptr; };
+  EXPECT_TRUE(ReadConfig(4, argv, none)->options.recovery);
+  EXPECT_THAT(std::string(ReadConfig(2, argv, none).status().message()),
+              HasSubstr("--data is required"));
+}
+
 TEST_F(ConfigTest, HelpShowsEverySettingWithItsDefault) {
   const auto help = Read({"--help"});
   ASSERT_TRUE(help.ok());

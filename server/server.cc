@@ -182,6 +182,12 @@ absl::Status Daemon::OpenStore() {
 absl::Status Daemon::Load(const std::atomic<bool>& stop) {
   const absl::Time began = absl::Now();
   if (absl::Status status = OpenStore(); !status.ok()) return status;
+  if (options_.recovery) {
+    Publish(Backend::WithoutModel());
+    lifecycle_.SetPhase(Phase::kRecovery);
+    log_->Warning("recovery mode: no model, only listing and deleting");
+    return absl::OkStatus();
+  }
   lifecycle_.SetPhase(Phase::kLoadingModel);
   auto backend = Backend::Load(options_, {.store = store_.get(),
                                           .executor = &executor_,
@@ -198,8 +204,8 @@ absl::Status Daemon::Load(const std::atomic<bool>& stop) {
   if (!pinned.ok()) return pinned.status();
   lifecycle_.SetLoadProgress(1.0);
   lifecycle_.SetPhase(Phase::kServing);
-  log_->Info("serving", {{"model", backend_->model().name},
-                         {"dtype", backend_->model().dtype},
+  log_->Info("serving", {{"model", backend_->model()->name},
+                         {"dtype", backend_->model()->dtype},
                          {"pinned", *pinned},
                          {"load_seconds", absl::ToDoubleSeconds(absl::Now() - began)}});
   return absl::OkStatus();
@@ -209,14 +215,16 @@ void Daemon::Publish(std::unique_ptr<Backend> backend) {
   backend_ = std::move(backend);
   janitor_ = std::make_unique<Janitor>(Janitor::Parts{store_.get(), &timer_, &executor_, log_},
                                        kJanitorInterval);
-  const ModelFacts& model = backend_->model();
-  metrics_.SetModel({model.name, model.family, model.dtype, model.device, model.weights_digest});
+  if (const ModelFacts* model = backend_->model()) {
+    metrics_.SetModel(
+        {model->name, model->family, model->dtype, model->device, model->weights_digest});
+  }
   late_residency_.Set(backend_->residency());
   late_builds_.Set(backend_->builds());
   late_asker_.Set(backend_->asker());
   late_intake_.Set(backend_->intake());
   late_archives_.Set(backend_->archives());
-  late_model_.Set(&model);
+  late_model_.Set(backend_->model());
   late_backend_.Set(backend_.get());
   metrics_.SetSampler([this] { return Sample(); });
 }

@@ -32,6 +32,7 @@ inline constexpr char kNotPermitted[] = "NOT_PERMITTED";
 inline constexpr char kDeadlinePassed[] = "DEADLINE_PASSED";
 inline constexpr char kStarting[] = "STARTING";
 inline constexpr char kDraining[] = "DRAINING";
+inline constexpr char kRecoveryMode[] = "RECOVERY_MODE";
 inline constexpr char kShuttingDown[] = "SHUTTING_DOWN";
 inline constexpr char kSlowClient[] = "SLOW_CLIENT";
 inline constexpr char kAbortedByClient[] = "ABORTED_BY_CLIENT";

@@ -61,6 +61,20 @@ TEST_F(GuardTest, WhileDrainingOpenWorkCanStillBeEndedAndLookedAt) {
   EXPECT_TRUE(Admit(method::kAbort, "Bearer query").ok());
 }
 
+TEST_F(GuardTest, RecoveryModeListsAndDeletesUntilItStops) {
+  lifecycle_.SetPhase(Phase::kRecovery);
+  EXPECT_FALSE(lifecycle_.ready());
+  EXPECT_TRUE(Admit(method::kDocumentList, "Bearer query").ok());
+  EXPECT_TRUE(Admit(method::kDocumentDelete, "Bearer write").ok());
+  EXPECT_TRUE(Admit(method::kAbort, "Bearer query").ok());
+  const absl::Status refused = Admit(method::kAsk, "Bearer query").status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(store::ReasonOf(refused), "RECOVERY_MODE");
+  lifecycle_.SetPhase(Phase::kStopping);
+  EXPECT_EQ(store::ReasonOf(Admit(method::kDocumentDelete, "Bearer write").status()), "DRAINING");
+  EXPECT_EQ(store::ReasonOf(Admit(method::kAsk, "Bearer query").status()), "RECOVERY_MODE");
+}
+
 TEST_F(GuardTest, AStopBeforeTheDaemonHasLoadedLetsNothingThrough) {
   lifecycle_.SetPhase(Phase::kStopping);
   EXPECT_EQ(store::ReasonOf(Admit(method::kAbort, "Bearer query").status()), "STARTING");

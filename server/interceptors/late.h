@@ -5,7 +5,8 @@
 namespace docmem::server {
 
 /// A part of the daemon that services are built with before it exists: it is set once the daemon
-/// has loaded, and the guard lets no call through before. Not an owner.
+/// has loaded, and the guard lets no call through before, nor one that needs what recovery mode
+/// lacks. Not an owner.
 template <class Part>
 class Late {
  public:

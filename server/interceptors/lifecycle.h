@@ -7,13 +7,14 @@
 
 namespace docmem::server {
 
-enum class Phase { kOpeningRegistry, kLoadingModel, kServing, kStopping };
+enum class Phase { kOpeningRegistry, kLoadingModel, kServing, kRecovery, kStopping };
 
 /// Where the daemon is between start and stop. Thread-safe, lock-free.
 class Lifecycle {
  public:
   void SetPhase(Phase phase) {
-    if (phase == Phase::kServing) loaded_.store(true);
+    if (phase == Phase::kServing) opened_.store(true);
+    if (phase == Phase::kRecovery) recovers_.store(true);
     phase_.store(phase);
   }
   /// `Drain` and its undoing; kStopping implies it.
@@ -28,11 +29,12 @@ class Lifecycle {
   /// New work is taken.
   bool ready() const { return phase() == Phase::kServing && !draining(); }
 
-  /// OK, or UNAVAILABLE: STARTING or DRAINING.
+  /// OK, or UNAVAILABLE: STARTING, RECOVERY_MODE or DRAINING.
   absl::Status Accepts(Availability availability) const;
 
  private:
-  std::atomic<bool> loaded_{false};
+  std::atomic<bool> opened_{false};
+  std::atomic<bool> recovers_{false};
   std::atomic<Phase> phase_{Phase::kOpeningRegistry};
   std::atomic<bool> draining_{false};
   std::atomic<double> load_progress_{0.0};

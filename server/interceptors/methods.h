@@ -12,8 +12,9 @@ enum class Role { kQuery, kWrite, kAdmin };
 
 /// In which phases of the daemon a method answers.
 enum class Availability {
-  kServing,   ///< neither while loading nor while draining
-  kDraining,  ///< also while draining
+  kServing,   ///< needs the model: neither while loading or draining, nor in recovery mode
+  kRegistry,  ///< also in recovery mode
+  kDraining,  ///< also in recovery mode and while draining
   kAlways,
 };
 
@@ -34,18 +35,20 @@ namespace method {
 
 inline constexpr absl::Duration kQuestion = absl::Seconds(120);
 inline constexpr absl::Duration kLong = absl::Hours(1);
+inline constexpr absl::Duration kShort = absl::Seconds(30);
+inline constexpr Availability kRegistry = Availability::kRegistry;
 inline constexpr Availability kDraining = Availability::kDraining;
 
 inline constexpr Method kCollectionCreate{"/docmem.v1.CollectionService/Create",
-                                          "Collection.Create", Role::kAdmin};
+                                          "Collection.Create", Role::kAdmin, kShort, kRegistry};
 inline constexpr Method kCollectionGet{"/docmem.v1.CollectionService/Get", "Collection.Get",
-                                       Role::kQuery};
+                                       Role::kQuery, kShort, kRegistry};
 inline constexpr Method kCollectionList{"/docmem.v1.CollectionService/List", "Collection.List",
-                                        Role::kQuery};
+                                        Role::kQuery, kShort, kRegistry};
 inline constexpr Method kCollectionUpdate{"/docmem.v1.CollectionService/Update",
-                                          "Collection.Update", Role::kAdmin};
+                                          "Collection.Update", Role::kAdmin, kShort, kRegistry};
 inline constexpr Method kCollectionDelete{"/docmem.v1.CollectionService/Delete",
-                                          "Collection.Delete", Role::kAdmin, kLong};
+                                          "Collection.Delete", Role::kAdmin, kLong, kRegistry};
 
 inline constexpr Method kIngest{"/docmem.v1.DocumentService/Ingest",
                                 "Document.Ingest",
@@ -53,18 +56,18 @@ inline constexpr Method kIngest{"/docmem.v1.DocumentService/Ingest",
                                 kLong,
                                 Availability::kServing,
                                 true};
-inline constexpr Method kDocumentGet{"/docmem.v1.DocumentService/Get", "Document.Get",
-                                     Role::kQuery};
+inline constexpr Method kDocumentGet{"/docmem.v1.DocumentService/Get", "Document.Get", Role::kQuery,
+                                     kShort, kRegistry};
 inline constexpr Method kDocumentBatchGet{"/docmem.v1.DocumentService/BatchGet",
-                                          "Document.BatchGet", Role::kQuery};
+                                          "Document.BatchGet", Role::kQuery, kShort, kRegistry};
 inline constexpr Method kDocumentList{"/docmem.v1.DocumentService/List", "Document.List",
-                                      Role::kQuery};
+                                      Role::kQuery, kShort, kRegistry};
 inline constexpr Method kDocumentUpdate{"/docmem.v1.DocumentService/Update", "Document.Update",
-                                        Role::kWrite};
+                                        Role::kWrite, kShort, kRegistry};
 inline constexpr Method kDocumentDelete{"/docmem.v1.DocumentService/Delete", "Document.Delete",
-                                        Role::kWrite};
+                                        Role::kWrite, kShort, kRegistry};
 inline constexpr Method kGetText{"/docmem.v1.DocumentService/GetText", "Document.GetText",
-                                 Role::kWrite};
+                                 Role::kWrite, kShort, kRegistry};
 inline constexpr Method kPrefetch{"/docmem.v1.DocumentService/Prefetch", "Document.Prefetch",
                                   Role::kQuery, kLong};
 inline constexpr Method kBuildCache{"/docmem.v1.DocumentService/BuildCache",
@@ -74,13 +77,13 @@ inline constexpr Method kBuildCache{"/docmem.v1.DocumentService/BuildCache",
                                     Availability::kServing,
                                     true};
 inline constexpr Method kDeleteCache{"/docmem.v1.DocumentService/DeleteCache",
-                                     "Document.DeleteCache", Role::kWrite};
+                                     "Document.DeleteCache", Role::kWrite, kShort, kRegistry};
 inline constexpr Method kExport{"/docmem.v1.DocumentService/Export", "Document.Export",
                                 Role::kWrite, kLong};
 inline constexpr Method kImport{"/docmem.v1.DocumentService/Import", "Document.Import",
                                 Role::kWrite, kLong};
 inline constexpr Method kSetEvaluation{"/docmem.v1.DocumentService/SetEvaluation",
-                                       "Document.SetEvaluation", Role::kWrite};
+                                       "Document.SetEvaluation", Role::kWrite, kShort, kRegistry};
 
 inline constexpr Method kAdapterUpload{"/docmem.v1.AdapterService/Upload",
                                        "Adapter.Upload",
@@ -88,15 +91,16 @@ inline constexpr Method kAdapterUpload{"/docmem.v1.AdapterService/Upload",
                                        kLong,
                                        Availability::kServing,
                                        true};
-inline constexpr Method kAdapterGet{"/docmem.v1.AdapterService/Get", "Adapter.Get", Role::kQuery};
-inline constexpr Method kAdapterList{"/docmem.v1.AdapterService/List", "Adapter.List",
-                                     Role::kQuery};
+inline constexpr Method kAdapterGet{"/docmem.v1.AdapterService/Get", "Adapter.Get", Role::kQuery,
+                                    kShort, kRegistry};
+inline constexpr Method kAdapterList{"/docmem.v1.AdapterService/List", "Adapter.List", Role::kQuery,
+                                     kShort, kRegistry};
 inline constexpr Method kAdapterDownload{"/docmem.v1.AdapterService/Download", "Adapter.Download",
-                                         Role::kWrite, kLong};
+                                         Role::kWrite, kLong, kRegistry};
 inline constexpr Method kAdapterSetCurrent{"/docmem.v1.AdapterService/SetCurrent",
-                                           "Adapter.SetCurrent", Role::kWrite};
+                                           "Adapter.SetCurrent", Role::kWrite, kShort, kRegistry};
 inline constexpr Method kAdapterDelete{"/docmem.v1.AdapterService/Delete", "Adapter.Delete",
-                                       Role::kWrite};
+                                       Role::kWrite, kShort, kRegistry};
 
 inline constexpr Method kTrainingStart{"/docmem.v1.TrainingService/Start", "Training.Start",
                                        Role::kWrite};
@@ -114,16 +118,16 @@ inline constexpr Method kAsk{"/docmem.v1.QueryService/Ask", "Query.Ask", Role::k
 inline constexpr Method kScore{
     "/docmem.v1.QueryService/Score", "Query.Score", Role::kQuery, kQuestion,
     Availability::kServing,          true};
-inline constexpr Method kAbort{"/docmem.v1.QueryService/Abort", "Query.Abort", Role::kQuery,
-                               absl::Seconds(30), kDraining};
+inline constexpr Method kAbort{"/docmem.v1.QueryService/Abort", "Query.Abort", Role::kQuery, kShort,
+                               kDraining};
 inline constexpr Method kRoute{"/docmem.v1.QueryService/Route", "Query.Route", Role::kQuery};
 
 inline constexpr Method kGetStatus{"/docmem.v1.AdminService/GetStatus", "Admin.GetStatus",
-                                   Role::kQuery, absl::Seconds(30), Availability::kAlways};
+                                   Role::kQuery, kShort, Availability::kAlways};
 inline constexpr Method kListResident{"/docmem.v1.AdminService/ListResident", "Admin.ListResident",
-                                      Role::kAdmin, absl::Seconds(30), kDraining};
-inline constexpr Method kDrain{"/docmem.v1.AdminService/Drain", "Admin.Drain", Role::kAdmin,
-                               absl::Seconds(30), kDraining};
+                                      Role::kAdmin, kShort, kDraining};
+inline constexpr Method kDrain{"/docmem.v1.AdminService/Drain", "Admin.Drain", Role::kAdmin, kShort,
+                               kDraining};
 
 }  // namespace method
 

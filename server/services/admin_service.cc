@@ -24,10 +24,12 @@ v1::GetStatusResponse::Phase PhaseOf(const Lifecycle& lifecycle) {
     case Phase::kStopping:
       return v1::GetStatusResponse::PHASE_STOPPING;
     case Phase::kServing:
+    case Phase::kRecovery:
       break;
   }
-  return lifecycle.draining() ? v1::GetStatusResponse::PHASE_DRAINING
-                              : v1::GetStatusResponse::PHASE_SERVING;
+  if (lifecycle.draining()) return v1::GetStatusResponse::PHASE_DRAINING;
+  return lifecycle.phase() == Phase::kRecovery ? v1::GetStatusResponse::PHASE_RECOVERY
+                                               : v1::GetStatusResponse::PHASE_SERVING;
 }
 
 void FillModel(const ModelFacts& facts, v1::ModelInfo* message) {

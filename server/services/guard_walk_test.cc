@@ -61,9 +61,22 @@ TEST(GuardWalk, WhileDrainingNewWorkIsRefused) {
   server.Serve();
   server.lifecycle.SetDraining(true);
   for (const Method& method : AllMethods()) {
-    if (method.availability != Availability::kServing) continue;
+    if (method.availability >= Availability::kDraining) continue;
     const grpc::Status status = CallWithEmptyMessage(server.channel, std::string(method.path));
     EXPECT_EQ(ReasonOf(status), "DRAINING") << method.path;
+  }
+}
+
+TEST(GuardWalk, InRecoveryModeWhatNeedsTheModelIsRefused) {
+  TestServer server;
+  server.Serve();
+  server.lifecycle.SetPhase(Phase::kRecovery);
+  for (const Method& method : AllMethods()) {
+    const grpc::Status status = CallWithEmptyMessage(server.channel, std::string(method.path));
+    const bool needs_model = method.availability == Availability::kServing;
+    EXPECT_EQ(ReasonOf(status) == "RECOVERY_MODE", needs_model) << method.path;
+    EXPECT_TRUE(!needs_model || status.error_code() == grpc::StatusCode::UNAVAILABLE)
+        << method.path;
   }
 }
 
