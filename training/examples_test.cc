@@ -95,7 +95,8 @@ TEST_P(ExamplesTest, QuestionsWithContextFollowTheChunkTheirAnswerStandsIn) {
     EXPECT_EQ(EndsOfTurn(examples[i]), 1);
     const auto& prefix = examples[i].prefix_ids;
     ASSERT_GT(prefix.size(), Head().size());
-    EXPECT_TRUE(std::equal(Head().begin(), Head().end(), prefix.begin()));
+    const auto head = Head();
+    EXPECT_TRUE(std::equal(head.begin(), head.end(), prefix.begin()));
   }
   auto pairs = Pairs();
   pairs[0].chunk = chunks.size() - 1;

@@ -50,7 +50,8 @@ class MicroBatchTest : public ::testing::Test {
 };
 
 TEST_F(MicroBatchTest, WorksInUnitsOfOneLayerOneWay) {
-  MicroBatch pass = Pass(testing::SomeExamples(*engine_, Supervision::kSyntheticQa), {});
+  const auto examples = testing::SomeExamples(*engine_, Supervision::kSyntheticQa);
+  MicroBatch pass = Pass(examples, {});
   int units = 1;
   while (!pass.Step()) ++units;
   // The six prefixes (one of them computed, in a few units), two layers both ways, the logits.
@@ -98,7 +99,8 @@ TEST_F(MicroBatchTest, DropoutIsAFunctionOfItsSeedAlsoWhenRecomputed) {
 
 TEST_F(MicroBatchTest, ALossThatIsntFiniteIsAnError) {
   parameters_.values().fill_(std::numeric_limits<float>::quiet_NaN());
-  MicroBatch pass = Pass(testing::SomeExamples(*engine_, Supervision::kSyntheticQa), {});
+  const auto examples = testing::SomeExamples(*engine_, Supervision::kSyntheticQa);
+  MicroBatch pass = Pass(examples, {});
   const auto error = engine::testing::ErrorOf([&] { RunPass(&pass); });
   ASSERT_TRUE(error);
   EXPECT_EQ(error->field(), "loss");

@@ -32,6 +32,9 @@ struct LoraPair {
   at::Tensor a;  ///< [r, in]
   at::Tensor b;  ///< [out, r]
   double scale = 0.0;
+  /// [rows of the span, in], in training with dropout only: what x is multiplied with before A.
+  /// The CPU kernels, which don't train, don't look at it.
+  at::Tensor mask = {};
 
   bool defined() const { return a.defined(); }
 };

@@ -18,9 +18,14 @@ at::Tensor RmsNorm(const at::Tensor& x, const at::Tensor& weight, double eps) {
 }
 
 void AddLora(const LoraPair& pair, const AdapterSpan& span, const at::Tensor& x, at::Tensor* y) {
-  const at::Tensor rows = x.narrow(0, span.first_row, span.rows);
+  at::Tensor rows = x.narrow(0, span.first_row, span.rows);
+  if (pair.mask.defined()) rows = rows * pair.mask;
   const at::Tensor update = at::linear(at::linear(rows, pair.a), pair.b);
-  y->narrow(0, span.first_row, span.rows).add_(update, pair.scale);
+  if (span.rows == x.size(0)) {
+    *y = at::add(*y, update, pair.scale);  // a change in place of a part costs the graph dearly
+  } else {
+    y->narrow(0, span.first_row, span.rows).add_(update, pair.scale);
+  }
 }
 
 // Queries, keys and values that lie side by side [T, (H + 2·G)·D]; views.
