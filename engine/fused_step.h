@@ -25,23 +25,31 @@ class FusedStep {
   void Attend(const Worker& worker, int64_t layer, const Matrix& qkv, const Matrix& attended) const;
 
  private:
-  // Some rows of one slice under one KV head.
-  struct Item {
+  // One slice's new keys and values of one KV head.
+  struct Write {
     const BatchSlice* slice = nullptr;
     int64_t head = 0;
-    int64_t first_row = 0;  // in the slice
+  };
+  // Rows of the batch that lie side by side, all on one cache, under one KV head: the cache is
+  // read once for all of them.
+  struct Item {
+    std::span<const BatchSlice> slices;  // those that the rows belong to
+    int64_t head = 0;
+    int64_t first_row = 0;
     int64_t rows = 0;
   };
 
+  void PlanGroup(std::span<const BatchSlice> slices, int64_t item_rows);
   void RotateTo(const Matrix& from, int64_t row, const Matrix& to) const;
-  void Write(const Item& item, int64_t layer, const Matrix& keys, const Matrix& values) const;
+  void WriteOwn(const Write& write, int64_t layer, const Matrix& keys, const Matrix& values) const;
   void AttendItem(const Item& item, int64_t layer, const Matrix& attended) const;
 
   const KernelTable& kernels_;
-  int64_t dim_, q_width_, kv_width_, repeat_;
+  int64_t dim_, q_width_, kv_width_, kv_heads_, repeat_;
   const float* cosine_;
   const float* sine_;
-  std::vector<Item> writes_, items_;
+  std::vector<Write> writes_;
+  std::vector<Item> items_;
   at::Tensor rotated_;  // [T, H·D]
   Matrix queries_;      // of rotated_
 };

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <vector>
 
 #include "engine/kernels/kernels.h"
 #include "engine/kernels/testing.h"
@@ -30,14 +31,20 @@ struct Scene {
     const auto span = [&](int64_t first, int64_t count) {
       return KvSpan{keys.matrix().Row(first), values.matrix().Row(first), count, type};
     };
+    own = {span(cached, offset + rows), rows, offset};
     return {.q = q.matrix(),
             .out = out.matrix(),
             .repeat = kRepeat,
             .dim = dim,
             .scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(dim))),
             .cached = span(0, cached),
-            .own = span(cached, offset + rows),
-            .own_offset = offset};
+            .own = &own,
+            .sequences = 1};
+  }
+
+  std::vector<std::byte> Out() {
+    const auto* const begin = static_cast<const std::byte*>(out.matrix().data);
+    return {begin, begin + static_cast<size_t>(rows * kRepeat * dim) * BytesOf(type)};
   }
 
   // Largest difference from the same in fp64.
@@ -74,6 +81,7 @@ struct Scene {
   int64_t rows, dim, cached;
   NumberType type;
   Numbers q, keys, values, out;
+  OwnRows own;
 };
 
 class AttendTest : public ::testing::TestWithParam<CpuPath> {
@@ -100,19 +108,48 @@ TEST_P(AttendTest, IsSoftmaxAttentionOverCachedAndOwnRowsTogether) {
 TEST_P(AttendTest, ARowHasTheSameBitsAloneAndAmongOthers) {
   Scene scene(40, 64, 100, NumberType::kBfloat16, &random_);
   kernels_.attend(scene.Args());
-  const std::vector<std::byte> together(
-      static_cast<std::byte*>(scene.out.matrix().data),
-      static_cast<std::byte*>(scene.out.matrix().data) + 40 * kRepeat * 64 * 2);
+  const std::vector<std::byte> together = scene.Out();
   std::memset(scene.out.matrix().data, 0, together.size());
   for (int64_t row = 0; row < 40; ++row) {
     AttendArgs args = scene.Args();
     args.q = args.q.Rows(row, 1);
     args.out = args.out.Rows(row, 1);
-    args.own_offset += row;
-    args.own.rows = args.own_offset + 1;
+    scene.own.queries = 1;
+    scene.own.offset += row;
+    scene.own.kv.rows = scene.own.offset + 1;
     kernels_.attend(args);
   }
-  EXPECT_EQ(std::memcmp(together.data(), scene.out.matrix().data, together.size()), 0);
+  EXPECT_EQ(together, scene.Out());
+}
+
+TEST_P(AttendTest, SequencesOnOneCacheHaveTheSameBitsAloneAndTogether) {
+  Scene scene(9, 64, 150, NumberType::kBfloat16, &random_);
+  Numbers own_keys(90, 64, NumberType::kBfloat16, &random_);
+  Numbers own_values(90, 64, NumberType::kBfloat16, &random_);
+  const auto sequence = [&](int64_t first, int64_t queries, int64_t offset) {
+    return OwnRows{{own_keys.matrix().Row(first), own_values.matrix().Row(first), offset + queries,
+                    NumberType::kBfloat16},
+                   queries,
+                   offset};
+  };
+  const OwnRows own[] = {sequence(0, 1, 70), sequence(10, 6, 0), sequence(30, 2, 20)};
+  AttendArgs args = scene.Args();
+  args.own = own;
+  args.sequences = 3;
+  kernels_.attend(args);
+  const std::vector<std::byte> together = scene.Out();
+  std::memset(scene.out.matrix().data, 0, together.size());
+  int64_t row = 0;
+  for (const OwnRows& alone : own) {
+    AttendArgs one = args;
+    one.q = args.q.Rows(row, alone.queries);
+    one.out = args.out.Rows(row, alone.queries);
+    one.own = &alone;
+    one.sequences = 1;
+    kernels_.attend(one);
+    row += alone.queries;
+  }
+  EXPECT_EQ(together, scene.Out());
 }
 
 TEST_P(AttendTest, Int8KeysAndValuesAreTheirScaledNumbers) {

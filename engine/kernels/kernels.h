@@ -40,10 +40,17 @@ struct KvSpan {
   const float* value_scales = nullptr;  ///< [rows], only with int8
 };
 
-/// Attention of consecutive rows of one sequence for one KV head: softmax over the cached rows, all
-/// of which every query sees, and the sequence's own, of which row i sees 0 … own_offset + i, as
-/// one set. Keys are read in tiles of 64 and converted in them, so that no copy of a cache ever
-/// exists.
+/// One sequence's part of an attention: its next `queries` rows of q. Row i of them sees the
+/// sequence's own rows 0 … offset + i.
+struct OwnRows {
+  KvSpan kv;
+  int64_t queries = 0;
+  int64_t offset = 0;
+};
+
+/// Attention of some rows for one KV head: softmax over the cached rows, all of which every query
+/// sees, and those of its own sequence, as one set. Keys are read in tiles of 64 and converted in
+/// them, once for all queries, so that no copy of a cache ever exists.
 struct AttendArgs {
   Matrix q;    ///< [T, repeat · D]: the query heads of this KV head, side by side
   Matrix out;  ///< [T, repeat · D]
@@ -51,8 +58,8 @@ struct AttendArgs {
   int64_t dim = 0;
   float scale = 1.0F;  ///< 1/√D
   KvSpan cached;
-  KvSpan own;
-  int64_t own_offset = 0;
+  const OwnRows* own = nullptr;  ///< [sequences]: in the order of their rows, T in all
+  int64_t sequences = 0;
 };
 
 /// ln Σ eˣ, and where the largest x is first.

@@ -43,15 +43,21 @@ struct Attention {
   float* keys;      // [64, kRow]
   float* values;    // [64, kRow]
 
-  void LoadTile(const KvSpan& span, int64_t first, int64_t count) const {
+  // Returns how many rows the tile holds.
+  int64_t LoadTile(const KvSpan& span, int64_t first) const {
+    const int64_t count = span.rows - first < kTileKeys ? span.rows - first : kTileKeys;
     const auto widen = [&]<typename T>(T*) {
       const int64_t at = first * args.dim;
       WidenTile<T, kVectors>(static_cast<const T*>(span.keys) + at, count, args.dim, keys);
       WidenTile<T, kVectors>(static_cast<const T*>(span.values) + at, count, args.dim, values);
     };
-    if (span.type != NumberType::kInt8) return WithType(span.type, widen);
-    widen(static_cast<int8_t*>(nullptr));
-    Dequantise(span, first, count);
+    if (span.type == NumberType::kInt8) {
+      widen(static_cast<int8_t*>(nullptr));
+      Dequantise(span, first, count);
+    } else {
+      WithType(span.type, widen);
+    }
+    return count;
   }
 
   void Dequantise(const KvSpan& span, int64_t first, int64_t count) const {
@@ -121,14 +127,21 @@ struct Attention {
       StoreLanes(even[v] + odd[v], out + index * kRow + v * kLanes);
   }
 
-  void Over(const KvSpan& span, bool causal) const {
+  // All queries over rows that all of them see.
+  void OverShared(const KvSpan& span) const {
     for (int64_t first = 0; first < span.rows; first += kTileKeys) {
-      const int64_t count = span.rows - first < kTileKeys ? span.rows - first : kTileKeys;
-      LoadTile(span, first, count);
-      for (int64_t index = 0; index < queries; ++index) {
-        const int64_t seen = args.own_offset + index / args.repeat + 1 - first;
-        const int64_t limit = causal && seen < count ? seen : count;
-        if (limit > 0) Query(index, limit);
+      const int64_t count = LoadTile(span, first);
+      for (int64_t index = 0; index < queries; ++index) Query(index, count);
+    }
+  }
+
+  // One sequence's queries, of which the first is `begin`, over its own rows.
+  void OverOwn(const OwnRows& own, int64_t begin) const {
+    for (int64_t first = 0; first < own.kv.rows; first += kTileKeys) {
+      const int64_t count = LoadTile(own.kv, first);
+      for (int64_t index = 0; index < own.queries * args.repeat; ++index) {
+        const int64_t seen = own.offset + index / args.repeat + 1 - first;
+        if (seen > 0) Query(begin + index, seen < count ? seen : count);
       }
     }
   }
@@ -162,8 +175,11 @@ void Attend(const AttendArgs& args) {
     attention.top[index] = kNegativeInfinity;
     attention.total[index] = 0.0F;
   }
-  attention.Over(args.cached, /*causal=*/false);
-  attention.Over(args.own, /*causal=*/true);
+  attention.OverShared(args.cached);
+  for (int64_t i = 0, begin = 0; i < args.sequences; ++i) {
+    attention.OverOwn(args.own[i], begin);
+    begin += args.own[i].queries * args.repeat;
+  }
   for (int64_t index = 0; index < queries; ++index) {
     T* to = Row<T>(args.out, index / args.repeat) + index % args.repeat * args.dim;
     const float share = 1.0F / attention.total[index];
