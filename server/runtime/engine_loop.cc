@@ -116,8 +116,7 @@ absl::Duration EngineLoop::SliceAge() const {
 void EngineLoop::Run() {
   session_ = std::make_unique<engine::Session>(engine_, options_.session);
   while (TakeMailbox()) {
-    DecodeStep();
-    WorkUnits();
+    WorkUnits(DecodeStep());
     PublishCounts();
   }
   absl::Status status;
@@ -178,15 +177,16 @@ void EngineLoop::Apply(Command& command) {
   }
 }
 
-void EngineLoop::DecodeStep() {
-  if (live_.empty()) return;
+absl::Duration EngineLoop::DecodeStep() {
+  if (live_.empty()) return absl::ZeroDuration();
   const absl::Time began = absl::Now();
   std::vector<engine::SequenceEvent> events;
   {
     const SliceClock clock(slice_began_ns_);
     events = session_->Step();
   }
-  metrics_->StepFinished(session_->last_step_rows(), absl::Now() - began);
+  const absl::Duration took = absl::Now() - began;
+  metrics_->StepFinished(session_->last_step_rows(), took);
   for (const engine::SequenceEvent& event : events) {
     const auto it = live_.find(event.id);
     if (it == live_.end()) continue;
@@ -197,13 +197,17 @@ void EngineLoop::DecodeStep() {
     it->second.sink->OnEvent(event);
     if (event.finish) CloseSequence(event.id, absl::OkStatus());
   }
+  return took;
 }
 
-void EngineLoop::WorkUnits() {
-  const absl::Time deadline = absl::Now() + options_.idle_slice;
+void EngineLoop::WorkUnits(absl::Duration step) {
+  const double share = options_.least_work_share;
+  const absl::Duration slice = live_.empty() ? options_.idle_slice : step * (share / (1.0 - share));
+  const absl::Time deadline = absl::Now() + slice;
   while (!work_.empty()) {
     RunOneUnit();
-    if (!live_.empty() || absl::Now() >= deadline) return;
+    if (absl::Now() >= deadline) return;
+    if (!live_.empty()) continue;
     store::MutexLock lock(&mutex_);
     if (!mailbox_.empty() || stopping_) return;
   }

@@ -41,13 +41,16 @@ class TensorWork {
 
 struct EngineLoopOptions {
   engine::SessionOptions session;
-  /// How long units of work may run on end while no sequence runs. Between two decode steps exactly
-  /// one unit runs.
+  /// How long units of work may run on end while no sequence runs.
   absl::Duration idle_slice = absl::Milliseconds(250);
+  /// Which part of the engine's time waiting work gets at least while sequences run: one unit
+  /// between two decode steps, and more where units are short.
+  double least_work_share = 0.1;
 };
 
 /// The one thread of a device that owns the session and runs all tensor work. Each turn: take the
-/// mailbox, one decode step over all running sequences, one unit of the oldest work.
+/// mailbox, one decode step over all running sequences, a unit (or some short ones) of the oldest
+/// work.
 ///
 /// All public functions may be called from any thread; none waits for tensor work but `Stop`.
 class EngineLoop {
@@ -95,8 +98,9 @@ class EngineLoop {
   /// False when the loop shall end.
   bool TakeMailbox();
   void Apply(Command& command);
-  void DecodeStep();
-  void WorkUnits();
+  /// Returns how long it took.
+  absl::Duration DecodeStep();
+  void WorkUnits(absl::Duration step);
   void RunOneUnit();
   void CloseSequence(engine::SequenceId id, const absl::Status& status);
   void CloseAll(const absl::Status& status);

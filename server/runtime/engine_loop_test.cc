@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/time/clock.h"
 #include "server/runtime/test_event.h"
 #include "server/runtime/testing.h"
 
@@ -125,6 +126,20 @@ TEST_F(EngineLoopTest, WorkAdvancesBetweenDecodeStepsAndStreamsGoOn) {
   EXPECT_FALSE(sink->closed.HasHappened());
   loop.Cancel(ticket, absl::CancelledError(""));
   ASSERT_TRUE(sink->closed.WaitFor(kPatience));
+}
+
+TEST_F(EngineLoopTest, WorkInShortUnitsGetsItsShareOfTheTimeBesideStreams) {
+  EngineLoop loop(TinyEngine(), &metrics_, {.least_work_share = 0.5});
+  const auto sink = std::make_shared<RecordingSink>();
+  const auto work = std::make_shared<CountingWork>(1'000'000'000);
+  const EngineLoop::Ticket stream = loop.Submit(Request(100'000), sink);
+  ASSERT_TRUE(sink->first_token.WaitFor(kPatience));
+  loop.Post(work);
+  while (work->done < 100'000) absl::SleepFor(absl::Milliseconds(1));
+  loop.Cancel(stream, absl::CancelledError("enough"));
+  ASSERT_TRUE(sink->closed.WaitFor(kPatience));
+  EXPECT_EQ(sink->status, absl::CancelledError("enough"));
+  EXPECT_LT(sink->tokens.size(), 10'000U) << "a unit is far shorter than a step";
 }
 
 TEST_F(EngineLoopTest, WorkThatThrowsIsClosedWithTheStatusAndTheNextOneRuns) {
