@@ -38,8 +38,10 @@ class BackendImpl : public Backend {
  public:
   BackendImpl(const ServerOptions& options, const Parts& parts, EnginePtr engine, ModelFacts model)
       : model_(std::move(model)),
-        memories_(engine, parts.store, parts.loaders, parts.metrics, options.device_budget_bytes,
-                  store::MakeUnloadPolicy(options.unload_policy)),
+        memories_(engine, parts.store, parts.loaders, parts.metrics,
+                  {.device_budget_bytes = options.device_budget_bytes,
+                   .host_budget_bytes = options.host_budget_bytes,
+                   .unload_policy = options.unload_policy}),
         loop_(engine, parts.metrics, LoopOptions(options)),
         builder_({.engine = engine,
                   .store = parts.store,
@@ -165,7 +167,9 @@ ModelFacts FactsOf(const engine::Engine& engine, const std::string& device) {
 
 // The memory of a GPU isn't the machine's; its allocations fail by themselves.
 absl::Status CheckBudgets(const ServerOptions& options, MemoryPlan plan) {
-  if (options.device != "cpu") return absl::OkStatus();
+  if (options.device != "cpu") {
+    return CheckMemory({.host_budget = options.host_budget_bytes}, ReadMemoryLimit("/"));
+  }
   plan.device_budget = options.device_budget_bytes;
   plan.kv_budget = options.kv_budget_bytes;
   return CheckMemory(plan, ReadMemoryLimit("/"));

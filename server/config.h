@@ -23,6 +23,7 @@ struct ServerOptions {
   std::string prompt_format;  ///< empty: chosen from the model's own template
   uint32_t threads = 0;       ///< 0: all cores
   uint64_t device_budget_bytes = uint64_t{1} << 30;
+  uint64_t host_budget_bytes = 0;  ///< not 0 only beside a GPU
   uint64_t kv_budget_bytes = uint64_t{512} << 20;
   std::string unload_policy = store::kUnloadPolicies[0].name;
   uint64_t disk_budget_bytes = uint64_t{16} << 30;

@@ -167,6 +167,8 @@ std::vector<Setting> AllSettings() {
       Number("threads", &O::threads, {0, 1024}, "Threads for tensors; 0: all cores"),
       Size("device_budget", &O::device_budget_bytes,
            "For loaded caches and adapters, such as 512MiB"),
+      Size("host_budget", &O::host_budget_bytes,
+           "Beside a GPU: for copies of caches and adapters in page-locked main memory"),
       Size("kv_budget", &O::kv_budget_bytes,
            "For keys and values of the questions and answers under way"),
       Text("unload_policy", &O::unload_policy, "POLICY",
@@ -200,6 +202,11 @@ absl::Status CheckTogether(const ServerOptions& options) {
     return absl::InvalidArgumentError("--model is required");
   }
   if (options.data.empty()) return absl::InvalidArgumentError("--data is required");
+  if (options.host_budget_bytes > 0 && options.device == "cpu") {
+    return absl::InvalidArgumentError(
+        "--host-budget goes with a GPU; on the CPU all main memory for caches and adapters is "
+        "--device-budget");
+  }
   std::string host;
   int port = 0;
   SplitAddress(options.listen, &host, &port);

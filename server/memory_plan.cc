@@ -55,12 +55,12 @@ std::string Mebibytes(uint64_t bytes) {
 }  // namespace
 
 absl::Status CheckMemory(const MemoryPlan& plan, uint64_t limit_bytes) {
-  const uint64_t sum =
-      plan.weights + plan.device_budget + plan.kv_budget + plan.prefill_peak + kMemoryReserveBytes;
+  const uint64_t sum = plan.weights + plan.device_budget + plan.host_budget + plan.kv_budget +
+                       plan.prefill_peak + kMemoryReserveBytes;
   if (sum <= limit_bytes) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrCat(
       "weights ", Mebibytes(plan.weights), " + --device-budget ", Mebibytes(plan.device_budget),
-      " + --kv-budget ", Mebibytes(plan.kv_budget), " + one prefill at the longest context ",
+      " + --host-budget ", Mebibytes(plan.host_budget), " + --kv-budget ", Mebibytes(plan.kv_budget), " + one prefill at the longest context ",
       Mebibytes(plan.prefill_peak), " + reserve ", Mebibytes(kMemoryReserveBytes), " = ",
       Mebibytes(sum), " exceed the memory limit of ", Mebibytes(limit_bytes),
       "; lower a budget or raise the limit"));

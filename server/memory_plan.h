@@ -14,6 +14,7 @@ inline constexpr uint64_t kMemoryReserveBytes = uint64_t{512} << 20;
 struct MemoryPlan {
   uint64_t weights = 0;
   uint64_t device_budget = 0;
+  uint64_t host_budget = 0;
   uint64_t kv_budget = 0;
   uint64_t prefill_peak = 0;  ///< of one ingestion at the longest context
 };

@@ -59,7 +59,8 @@ TEST_F(MemoryLimitTest, InsideAContainerTheGroupIsTheMountItself) {
 TEST(CheckMemory, ARefusalShowsTheSum) {
   const MemoryPlan plan{.weights = 300 * kMiB,
                         .device_budget = 150 * kMiB,
-                        .kv_budget = 50 * kMiB,
+                        .host_budget = 30 * kMiB,
+                        .kv_budget = 20 * kMiB,
                         .prefill_peak = 12 * kMiB};
   EXPECT_TRUE(CheckMemory(plan, 1024 * kMiB).ok());
   const absl::Status refused = CheckMemory(plan, 1023 * kMiB);
@@ -68,7 +69,8 @@ TEST(CheckMemory, ARefusalShowsTheSum) {
       std::string(refused.message()),
       testing::AllOf(testing::HasSubstr("weights 300 MiB"),
                      testing::HasSubstr("--device-budget 150 MiB"),
-                     testing::HasSubstr("--kv-budget 50 MiB"), testing::HasSubstr("context 12 MiB"),
+                     testing::HasSubstr("--host-budget 30 MiB"),
+                     testing::HasSubstr("--kv-budget 20 MiB"), testing::HasSubstr("context 12 MiB"),
                      testing::HasSubstr("reserve 512 MiB = 1024 MiB"),
                      testing::HasSubstr("limit of 1023 MiB")));
 }

@@ -122,6 +122,7 @@ bool Daemon::Alive() const {
 MetricsSample Daemon::Sample() const {
   MetricsSample sample;
   if (auto stats = store_->Stats(); stats.ok()) sample.disk = *stats;
+  sample.host = late_residency_->HostStats();
   sample.device = late_residency_->Stats();
   const QueueFacts queue = Queue();
   sample.running_requests = queue.running;

@@ -1,13 +1,13 @@
 #include "server/runtime/memories.h"
 
-#include <new>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
-#include "engine/kernels/huge_buffer.h"
+#include "engine/artifacts/file_buffer.h"
+#include "engine/model/transformer.h"
 #include "server/errors/from_exception.h"
 
 namespace docmem::server {
@@ -43,24 +43,25 @@ std::shared_ptr<const Item> Share(store::Lease<Loaded> lease,
 }  // namespace
 
 Memories::Memories(std::shared_ptr<const engine::Engine> engine, store::AdapterStore* store,
-                   Executor* loaders, Metrics* metrics, uint64_t device_budget_bytes,
-                   std::unique_ptr<store::UnloadPolicy> policy)
+                   Executor* loaders, Metrics* metrics, const MemoriesOptions& options)
     : engine_(std::move(engine)),
       store_(store),
       metrics_(metrics),
+      host_(options.host_budget_bytes == 0
+                ? nullptr
+                : std::make_unique<HostFiles>(options.host_budget_bytes,
+                                              store::MakeUnloadPolicy(options.unload_policy))),
       loaded_({.tier = store::Tier::kDevice,
-               .budget_bytes = device_budget_bytes,
+               .budget_bytes = options.device_budget_bytes,
                .executor = [loaders](Executor::Task task) { loaders->Run(std::move(task)); },
-               .policy = std::move(policy)}) {}
+               .policy = store::MakeUnloadPolicy(options.unload_policy)}) {}
 
 Memories::AcquireId Memories::Acquire(const store::DocumentKey& document, const store::Cache& cache,
                                       const store::Adapter* adapter, store::WhenFull when_full,
                                       Done done) {
   std::vector<store::ResidentItem<Loaded>> items;
-  items.push_back({.key = KeyOf(document, cache),
-                   .bytes = engine::HugeBuffer::SizeFor(cache.file.bytes),
-                   .loader = [this, file = cache.file] { return LoadCache(file); }});
-  if (adapter != nullptr) items.push_back(ItemOf(*adapter));
+  items.push_back(ItemOf(KeyOf(document, cache), cache.file));
+  if (adapter != nullptr) items.push_back(ItemOf(KeyOf(*adapter), adapter->packed));
   return loaded_.Acquire(
       std::move(items), when_full,
       [done = std::move(done)](absl::StatusOr<LoadedCache::Leases> leases) mutable {
@@ -79,7 +80,7 @@ Memories::AcquireId Memories::Acquire(const store::DocumentKey& document, const 
 Memories::AcquireId Memories::AcquireAdapter(const store::Adapter& adapter,
                                              store::WhenFull when_full, AdapterDone done) {
   std::vector<store::ResidentItem<Loaded>> items;
-  items.push_back(ItemOf(adapter));
+  items.push_back(ItemOf(KeyOf(adapter), adapter.packed));
   return loaded_.Acquire(
       std::move(items), when_full,
       [done = std::move(done)](absl::StatusOr<LoadedCache::Leases> leases) mutable {
@@ -88,10 +89,14 @@ Memories::AcquireId Memories::AcquireAdapter(const store::Adapter& adapter,
       });
 }
 
-store::ResidentItem<Memories::Loaded> Memories::ItemOf(const store::Adapter& adapter) const {
-  return {.key = KeyOf(adapter),
-          .bytes = engine::HugeBuffer::SizeFor(adapter.packed.bytes),
-          .loader = [this, file = adapter.packed] { return LoadAdapter(file); }};
+store::ResidentItem<Memories::Loaded> Memories::ItemOf(store::ResidentKey key,
+                                                       const store::StoredFile& file) const {
+  store::ResidentItem<Loaded> item;
+  item.bytes = BytesOf(file);
+  item.source = SourceOf(key);
+  item.loader = [this, key, file] { return Load(key, file); };
+  item.key = std::move(key);
+  return item;
 }
 
 void Memories::Prefetch(const store::DocumentKey& document, const store::Cache& cache,
@@ -138,70 +143,81 @@ void Memories::ForgetDocument(const store::DocumentKey& document) {
     }
   }
   for (const ResidentMemory& memory : Residents()) {
-    if (memory.document == document) loaded_.Erase(memory.resident.key);
+    if (memory.document == document) Erase(memory.resident.key);
   }
 }
 
 void Memories::Forget(const store::DocumentKey& document, const store::Cache& cache) {
-  loaded_.Erase(KeyOf(document, cache));
+  Erase(KeyOf(document, cache));
 }
 
-void Memories::Forget(const store::Adapter& adapter) { loaded_.Erase(KeyOf(adapter)); }
+void Memories::Forget(const store::Adapter& adapter) { Erase(KeyOf(adapter)); }
+
+// The host's first: a load that finds nothing there reads the disk, where the file is gone too.
+void Memories::Erase(const store::ResidentKey& key) {
+  if (host_ != nullptr) host_->Erase(key);
+  loaded_.Erase(key);
+}
+
+std::optional<store::ResidentStats> Memories::HostStats() const {
+  if (host_ == nullptr) return std::nullopt;
+  return host_->Stats();
+}
 
 std::vector<ResidentMemory> Memories::Residents() const {
+  std::vector<store::Resident> residents = loaded_.Residents();
+  if (host_ != nullptr) {
+    for (store::Resident& resident : host_->Residents()) residents.push_back(std::move(resident));
+  }
   std::vector<ResidentMemory> memories;
-  for (store::Resident& resident : loaded_.Residents()) {
+  for (store::Resident& resident : residents) {
     const std::vector<std::string> parts = absl::StrSplit(resident.key.id, '/');
     memories.push_back({std::move(resident), {parts[1], parts[2]}, parts[3]});
   }
   return memories;
 }
 
-absl::StatusOr<engine::SharedBytes> Memories::Read(const store::StoredFile& file) const {
-  const auto buffer = [&]() -> std::shared_ptr<engine::HugeBuffer> {
-    try {
-      return std::make_shared<engine::HugeBuffer>(file.bytes);
-    } catch (const std::bad_alloc&) {
-      return nullptr;
-    }
-  }();
-  if (buffer == nullptr) {
+store::Tier Memories::SourceOf(const store::ResidentKey& key) const {
+  return host_ != nullptr && host_->Has(key) ? store::Tier::kHost : store::Tier::kDisk;
+}
+
+uint64_t Memories::BytesOf(const store::StoredFile& file) const {
+  return engine::FileBufferBytes(file.bytes, engine_->transformer().device());
+}
+
+absl::StatusOr<engine::SharedBytes> Memories::ReadFromDisk(const store::StoredFile& file) const {
+  // The payload is aligned to 64 in the file, and so are the tensors that alias it here.
+  const absl::StatusOr<engine::FileBuffer> buffer = CatchEngine(
+      [&] { return engine::MakeFileBuffer(file.bytes, engine_->transformer().device()); });
+  if (!buffer.ok()) {
     return absl::ResourceExhaustedError(
         absl::StrCat("no memory for a file of ", file.bytes, " bytes; lower --device-budget"));
   }
-  // The payload is aligned to 64 in the file, and so are the tensors that alias it here.
-  const std::span<std::byte> bytes(buffer->Take(file.bytes), file.bytes);
-  if (absl::Status status = store_->ReadFile(file, bytes); !status.ok()) return status;
-  return engine::SharedBytes{buffer, bytes};
+  if (absl::Status status = store_->ReadFile(file, buffer->bytes); !status.ok()) return status;
+  return engine::SharedBytes{buffer->owner, buffer->bytes};
 }
 
-absl::StatusOr<std::unique_ptr<const Memories::Loaded>> Memories::LoadCache(
-    const store::StoredFile& file) const {
+absl::StatusOr<engine::SharedBytes> Memories::Read(const store::ResidentKey& key,
+                                                   const store::StoredFile& file) const {
+  if (host_ == nullptr) return ReadFromDisk(file);
+  return host_->Get(key, BytesOf(file), [this, file] { return ReadFromDisk(file); });
+}
+
+absl::StatusOr<std::unique_ptr<const Memories::Loaded>> Memories::Load(
+    const store::ResidentKey& key, const store::StoredFile& file) const {
+  const store::Tier source = SourceOf(key);
   const absl::Time began = absl::Now();
-  absl::StatusOr<engine::SharedBytes> bytes = Read(file);
+  absl::StatusOr<engine::SharedBytes> bytes = Read(key, file);
   if (!bytes.ok()) return bytes.status();
-  return Checked(file, began, CatchEngine([&] {
-                   return std::make_unique<const Loaded>(
-                       Loaded{engine_->LoadCache(*std::move(bytes)), nullptr});
-                 }));
-}
-
-absl::StatusOr<std::unique_ptr<const Memories::Loaded>> Memories::LoadAdapter(
-    const store::StoredFile& file) const {
-  const absl::Time began = absl::Now();
-  absl::StatusOr<engine::SharedBytes> bytes = Read(file);
-  if (!bytes.ok()) return bytes.status();
-  return Checked(file, began, CatchEngine([&] {
-                   return std::make_unique<const Loaded>(
-                       Loaded{nullptr, engine_->LoadAdapter(*std::move(bytes))});
-                 }));
-}
-
-absl::StatusOr<std::unique_ptr<const Memories::Loaded>> Memories::Checked(
-    const store::StoredFile& file, absl::Time began,
-    absl::StatusOr<std::unique_ptr<const Loaded>> loaded) const {
-  if (loaded.ok()) metrics_->LoadFinished(store::Tier::kDisk, absl::Now() - began);
+  auto loaded = CatchEngine([&]() -> std::unique_ptr<const Loaded> {
+    if (key.kind == store::ResidentKind::kCache) {
+      return std::make_unique<const Loaded>(Loaded{engine_->LoadCache(*std::move(bytes)), nullptr});
+    }
+    return std::make_unique<const Loaded>(Loaded{nullptr, engine_->LoadAdapter(*std::move(bytes))});
+  });
+  if (loaded.ok()) metrics_->LoadFinished(source, absl::Now() - began);
   if (!absl::IsDataLoss(loaded.status())) return loaded;
+  if (host_ != nullptr) host_->Erase(key);
   const absl::Status quarantined = store_->Quarantine(file, std::string(loaded.status().message()));
   if (!quarantined.ok()) return quarantined;
   return loaded;

@@ -14,6 +14,7 @@
 #include "adapter_store/sync.h"
 #include "engine/engine.h"
 #include "server/runtime/executor.h"
+#include "server/runtime/host_files.h"
 #include "server/runtime/residency.h"
 #include "server/telemetry/metrics.h"
 
@@ -27,8 +28,15 @@ struct LeasedMemories {
   store::Tier adapter_tier = store::Tier::kDisk;
 };
 
-/// The bridge between stored files and loaded tensors: caches and adapters in the device tier.
-/// A file is read once into one buffer that the tensors alias, so an item's bytes are its file's.
+struct MemoriesOptions {
+  uint64_t device_budget_bytes = 0;
+  uint64_t host_budget_bytes = 0;  ///< 0: no host tier, as where the device is the CPU
+  std::string unload_policy = store::kUnloadPolicies[0].name;
+};
+
+/// The bridge between stored files and loaded tensors: caches and adapters in the device tier, in
+/// front of the host tier, if there is one. A file is read once into one buffer that the CPU's
+/// tensors alias, so an item's bytes are its file's.
 /// A damaged file is quarantined and `kDataLoss`; a cache of another model is refused.
 /// Thread-safe; nothing blocks on a load.
 class Memories : public Residency {
@@ -40,8 +48,7 @@ class Memories : public Residency {
 
   /// `loaders` runs loads: disk, checksum, decoding. All but `engine` must outlive this.
   Memories(std::shared_ptr<const engine::Engine> engine, store::AdapterStore* store,
-           Executor* loaders, Metrics* metrics, uint64_t device_budget_bytes,
-           std::unique_ptr<store::UnloadPolicy> policy = nullptr);
+           Executor* loaders, Metrics* metrics, const MemoriesOptions& options);
 
   /// Leases a document's cache and, unless null, its adapter: both or none. See
   /// `ResidentCache::Acquire` for when `done` runs and how it fails.
@@ -63,6 +70,7 @@ class Memories : public Residency {
   bool IsLoaded(const store::Adapter& adapter) const override;
   std::vector<ResidentMemory> Residents() const override;
   store::ResidentStats Stats() const override { return loaded_.Stats(); }
+  std::optional<store::ResidentStats> HostStats() const override;
 
  private:
   struct Loaded {
@@ -71,13 +79,16 @@ class Memories : public Residency {
   };
   using LoadedCache = store::ResidentCache<Loaded>;
 
-  store::ResidentItem<Loaded> ItemOf(const store::Adapter& adapter) const;
-  absl::StatusOr<std::unique_ptr<const Loaded>> LoadCache(const store::StoredFile& file) const;
-  absl::StatusOr<std::unique_ptr<const Loaded>> LoadAdapter(const store::StoredFile& file) const;
-  absl::StatusOr<engine::SharedBytes> Read(const store::StoredFile& file) const;
-  absl::StatusOr<std::unique_ptr<const Loaded>> Checked(
-      const store::StoredFile& file, absl::Time began,
-      absl::StatusOr<std::unique_ptr<const Loaded>> loaded) const;
+  // Where its bytes would come from, and what they occupy once loaded.
+  store::ResidentItem<Loaded> ItemOf(store::ResidentKey key, const store::StoredFile& file) const;
+  absl::StatusOr<std::unique_ptr<const Loaded>> Load(const store::ResidentKey& key,
+                                                     const store::StoredFile& file) const;
+  absl::StatusOr<engine::SharedBytes> Read(const store::ResidentKey& key,
+                                           const store::StoredFile& file) const;
+  absl::StatusOr<engine::SharedBytes> ReadFromDisk(const store::StoredFile& file) const;
+  store::Tier SourceOf(const store::ResidentKey& key) const;
+  uint64_t BytesOf(const store::StoredFile& file) const;
+  void Erase(const store::ResidentKey& key);
 
   const std::shared_ptr<const engine::Engine> engine_;
   store::AdapterStore* const store_;
@@ -86,6 +97,7 @@ class Memories : public Residency {
   store::Mutex pins_mutex_;
   std::map<std::string, std::vector<store::ResidentKey>> pins_ ABSL_GUARDED_BY(pins_mutex_);
 
+  const std::unique_ptr<HostFiles> host_;
   LoadedCache loaded_;
 };
 

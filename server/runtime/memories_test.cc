@@ -138,13 +138,40 @@ TEST(MemoriesTest, PinsFollowTheDocumentsRow) {
 }
 
 TEST(MemoriesTest, AFileOverTheBudgetIsRefusedWithTheNumbers) {
-  TestParts parts(/*device_budget_bytes=*/1000);
+  TestParts parts({.device_budget_bytes = 1000});
   const store::Document document = parts.Publish("d", {0});
   const auto refused = AcquireNow(parts, document, nullptr);
   ASSERT_TRUE(absl::IsResourceExhausted(refused.status())) << refused.status();
   const store::ErrorDetails details = store::DetailsOf(refused.status());
   EXPECT_EQ(details.count("need_bytes"), 1U);
   EXPECT_EQ(details.count("pinned_bytes"), 1U);
+}
+
+TEST(MemoriesTest, WhatTheDeviceUnloadedComesBackFromTheHostTier) {
+  TestParts parts({.device_budget_bytes = 3 << 20, .host_budget_bytes = 64 << 20});
+  const store::Document first = parts.Publish("first", {0});
+  const store::Document second = parts.Publish("second", {0});
+  const uint64_t bytes = first.caches.front().spec.device_bytes;
+  ASSERT_TRUE(bytes <= 3 << 20 && 2 * bytes > 3 << 20) << bytes << ": room for one of two";
+  ASSERT_TRUE(AcquireNow(parts, first, nullptr).ok());
+  ASSERT_TRUE(AcquireNow(parts, second, nullptr).ok());
+  EXPECT_FALSE(parts.memories.IsLoaded(first.key, first.caches.front()));
+  const auto again = AcquireNow(parts, first, nullptr);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->cache_tier, store::Tier::kHost);
+  const store::ResidentStats host = *parts.memories.HostStats();
+  EXPECT_EQ(host.kinds[0].resident_items, 2U);
+  EXPECT_EQ(host.kinds[0].loads_ok, 2U);
+  parts.memories.ForgetDocument(second.key);
+  parts.StopThreads();  // the loader may still be on its way out, holding the value
+  EXPECT_EQ(parts.memories.HostStats()->kinds[0].resident_items, 1U);
+}
+
+TEST(MemoriesTest, WhatTheHostTierHasNoRoomForIsReadPastIt) {
+  TestParts parts({.device_budget_bytes = 64 << 20, .host_budget_bytes = 1});
+  const store::Document document = parts.Publish("d", {500'000});
+  ASSERT_TRUE(AcquireNow(parts, document, nullptr).ok());
+  EXPECT_EQ(parts.memories.HostStats()->used_bytes, 0U);
 }
 
 TEST(MemoriesTest, PrefetchLoadsAndGivesTheLeaseBack) {

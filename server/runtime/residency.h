@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,7 +43,10 @@ class Residency {
   virtual bool IsLoaded(const store::Adapter& adapter) const = 0;
 
   virtual std::vector<ResidentMemory> Residents() const = 0;
+  /// Of the device tier.
   virtual store::ResidentStats Stats() const = 0;
+  /// Nothing where there is no host tier.
+  virtual std::optional<store::ResidentStats> HostStats() const { return std::nullopt; }
 };
 
 }  // namespace docmem::server

@@ -81,10 +81,10 @@ engine::PeftFolder TinyAdapter(const std::string& name) {
   return folder;
 }
 
-TestParts::TestParts(uint64_t device_budget_bytes)
+TestParts::TestParts(const MemoriesOptions& budgets)
     : folder(MakeFolder()),
       store(OpenStore(folder)),
-      memories(TinyEngine(), store.get(), &loaders, &metrics, device_budget_bytes),
+      memories(TinyEngine(), store.get(), &loaders, &metrics, budgets),
       loop(TinyEngine(), &metrics, {}) {}
 
 void TestParts::StopThreads() {

@@ -30,7 +30,7 @@ engine::PeftFolder TinyAdapter(const std::string& name);
 /// What the daemon's middle layer works with, on an empty data folder that goes with the object.
 class TestParts {
  public:
-  explicit TestParts(uint64_t device_budget_bytes = uint64_t{64} << 20);
+  explicit TestParts(const MemoriesOptions& budgets = {.device_budget_bytes = uint64_t{64} << 20});
   ~TestParts();
 
   /// Ends all threads that run callbacks, so that what they call into can be destroyed. Idempotent.

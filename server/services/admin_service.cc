@@ -90,9 +90,9 @@ void AddDisk(const store::StoreStats& stats, v1::GetStatusResponse* response) {
   AddKind(v1::ARTIFACT_KIND_ADAPTER, stats.adapter, tier);
 }
 
-void AddDevice(const store::ResidentStats& stats, v1::GetStatusResponse* response) {
+void AddTier(v1::Tier name, const store::ResidentStats& stats, v1::GetStatusResponse* response) {
   v1::TierUsage* tier = response->add_tiers();
-  tier->set_tier(v1::TIER_DEVICE);
+  tier->set_tier(name);
   tier->set_budget_bytes(stats.budget_bytes);
   tier->set_used_bytes(stats.used_bytes);
   for (int i = 0; i < store::kResidentKinds; ++i) {
@@ -110,7 +110,8 @@ void AddDevice(const store::ResidentStats& stats, v1::GetStatusResponse* respons
 // Orders items and names the place where a page ends.
 std::string PlaceOf(const ResidentMemory& item) {
   return absl::StrCat(static_cast<int>(item.resident.key.kind), "/", item.document.collection, "/",
-                      item.document.id, "/", item.id);
+                      item.document.id, "/", item.id, "/",
+                      static_cast<int>(item.resident.tier));
 }
 
 bool Wanted(const v1::ListResidentRequest& request, const ResidentMemory& item) {
@@ -122,7 +123,7 @@ bool Wanted(const v1::ListResidentRequest& request, const ResidentMemory& item) 
 }
 
 absl::Status CheckList(const v1::ListResidentRequest& request) {
-  constexpr std::ptrdiff_t kSlashes = 3;
+  constexpr std::ptrdiff_t kSlashes = 4;
   const std::string& token = request.page_token();
   if (!token.empty() && std::count(token.begin(), token.end(), '/') != kSlashes) {
     return InvalidField("page_token", "isn't one that ListResident gave");
@@ -178,7 +179,8 @@ grpc::ServerUnaryReactor* AdminService::GetStatus(grpc::CallbackServerContext* c
       AddDisk(*stats, response);
     }
     if (const Residency* residency = parts_.residency->get()) {
-      AddDevice(residency->Stats(), response);
+      if (const auto host = residency->HostStats()) AddTier(v1::TIER_HOST, *host, response);
+      AddTier(v1::TIER_DEVICE, residency->Stats(), response);
     }
     return absl::OkStatus();
   });

@@ -155,6 +155,7 @@ class Metrics::Impl : public prometheus::Collectable {
     running.Set(static_cast<double>(sample.running_requests));
     waiting.Set(static_cast<double>(sample.waiting_requests));
     if (sample.disk) TakeDisk(*sample.disk);
+    if (sample.host) TakeTier(store::Tier::kHost, *sample.host);
     if (sample.device) TakeTier(store::Tier::kDevice, *sample.device);
   }
 

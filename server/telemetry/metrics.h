@@ -21,7 +21,7 @@ namespace docmem::server {
 /// What is read at each scrape instead of being counted.
 struct MetricsSample {
   std::optional<store::StoreStats> disk;
-  std::optional<store::ResidentStats> device;
+  std::optional<store::ResidentStats> host, device;
   int64_t running_requests = 0;
   int64_t waiting_requests = 0;
 };
