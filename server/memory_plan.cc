@@ -60,7 +60,8 @@ absl::Status CheckMemory(const MemoryPlan& plan, uint64_t limit_bytes) {
   if (sum <= limit_bytes) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrCat(
       "weights ", Mebibytes(plan.weights), " + --device-budget ", Mebibytes(plan.device_budget),
-      " + --host-budget ", Mebibytes(plan.host_budget), " + --kv-budget ", Mebibytes(plan.kv_budget), " + one prefill at the longest context ",
+      " + --host-budget ", Mebibytes(plan.host_budget), " + --kv-budget ",
+      Mebibytes(plan.kv_budget), " + one prefill at the longest context ",
       Mebibytes(plan.prefill_peak), " + reserve ", Mebibytes(kMemoryReserveBytes), " = ",
       Mebibytes(sum), " exceed the memory limit of ", Mebibytes(limit_bytes),
       "; lower a budget or raise the limit"));

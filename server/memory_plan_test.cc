@@ -67,12 +67,11 @@ TEST(CheckMemory, ARefusalShowsTheSum) {
   EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(
       std::string(refused.message()),
-      testing::AllOf(testing::HasSubstr("weights 300 MiB"),
-                     testing::HasSubstr("--device-budget 150 MiB"),
-                     testing::HasSubstr("--host-budget 30 MiB"),
-                     testing::HasSubstr("--kv-budget 20 MiB"), testing::HasSubstr("context 12 MiB"),
-                     testing::HasSubstr("reserve 512 MiB = 1024 MiB"),
-                     testing::HasSubstr("limit of 1023 MiB")));
+      testing::AllOf(
+          testing::HasSubstr("weights 300 MiB"), testing::HasSubstr("--device-budget 150 MiB"),
+          testing::HasSubstr("--host-budget 30 MiB"), testing::HasSubstr("--kv-budget 20 MiB"),
+          testing::HasSubstr("context 12 MiB"), testing::HasSubstr("reserve 512 MiB = 1024 MiB"),
+          testing::HasSubstr("limit of 1023 MiB")));
 }
 
 }  // namespace
