@@ -1,5 +1,7 @@
 #include "server/ingest/archives.h"
 
+#include <map>
+#include <set>
 #include <span>
 #include <utility>
 
@@ -49,6 +51,32 @@ absl::Status CheckModel(const std::map<std::string, std::string>& archived,
   return absl::OkStatus();
 }
 
+// Those that a cache's head can be made with again: the document's and the format's own.
+std::set<std::string> KnownSystemTexts(const engine::Engine& engine,
+                                       const store::DocumentSpec& spec) {
+  const std::string& own = engine.prompt_format().default_system_text();
+  return {own, spec.system_text.empty() ? own : spec.system_text};
+}
+
+// Whether each cache can be compared with the text when it is imported.
+absl::Status CheckSystemTexts(const engine::Engine& engine, const store::Document& document) {
+  if (!document.text) return absl::OkStatus();
+  std::set<std::string> known;
+  for (const std::string& text : KnownSystemTexts(engine, document.spec)) {
+    known.insert(engine::Sha256Hex(text));
+  }
+  for (const store::Cache& cache : document.caches) {
+    if (known.contains(cache.spec.system_text_digest)) continue;
+    return Error(absl::StatusCode::kFailedPrecondition, reason::kIdentityMismatch,
+                 absl::StrCat("cache ", cache.spec.id,
+                              " has another system text than the document's, and only its digest "
+                              "is stored: no import could compare it with the document's text; "
+                              "delete that cache, export, and build it again"),
+                 {{"field", "system_text_digest"}, {"cache", cache.spec.id}});
+  }
+  return absl::OkStatus();
+}
+
 absl::Status TooLarge(const std::string& what, uint64_t bytes, uint64_t limit) {
   return Error(absl::StatusCode::kInvalidArgument, reason::kLimitExceeded,
                absl::StrCat(what, " has ", bytes, " bytes, at most ", limit, " are allowed"));
@@ -67,6 +95,8 @@ class IncomingArchiveImpl final : public IncomingArchive, private store::Archive
   absl::Status OnPart(const store::ArchivePart& part, std::string bytes) override;
   absl::Status CheckSizes() const;
   absl::Status TakeText(const std::string& text);
+  absl::Status CheckContext(const store::ArchiveCache& cache,
+                            const engine::CacheIdentity& identity) const;
   absl::Status TakeAdapter(const store::ArchiveAdapter& adapter);
   absl::Status TakeCache(const store::ArchiveCache& cache, const std::string& bytes);
 
@@ -75,6 +105,9 @@ class IncomingArchiveImpl final : public IncomingArchive, private store::Archive
   store::ArchiveReader reader_{this};
   const store::ArchiveManifest* manifest_ = nullptr;  // the reader's
   std::unique_ptr<store::DocumentImport> import_;
+  // Of the archive's text behind each system text that is known, by that one's digest; empty
+  // without the text.
+  std::map<std::string, std::string> context_digests_;
   AdapterUpload upload_;  // the adapter whose files are coming
 };
 
@@ -124,7 +157,28 @@ absl::Status IncomingArchiveImpl::TakeText(const std::string& text) {
   if (text.empty() || !engine::IsValidUtf8(text)) {
     return store::ArchiveInvalid("the text is empty or isn't UTF-8");
   }
+  for (const std::string& system_text : KnownSystemTexts(*parts_.engine, manifest_->spec)) {
+    const absl::StatusOr<engine::Context> context =
+        CatchEngine([&] { return parts_.engine->EncodeContext(system_text, text, 0); });
+    if (!context.ok()) return context.status();
+    context_digests_[engine::Sha256Hex(system_text)] = engine::ContextDigest(context->ids);
+  }
   return import_->AddText(text);
+}
+
+absl::Status IncomingArchiveImpl::CheckContext(const store::ArchiveCache& cache,
+                                               const engine::CacheIdentity& identity) const {
+  if (!manifest_->text) return absl::OkStatus();
+  const auto known = context_digests_.find(cache.system_text_digest);
+  if (known == context_digests_.end()) {
+    return store::ArchiveInvalid(
+        absl::StrCat("cache ", cache.id,
+                     " has a system text that isn't in the archive, so that it can't be "
+                     "compared with the document's text"));
+  }
+  if (known->second == identity.context_digest) return absl::OkStatus();
+  return store::ArchiveInvalid(
+      absl::StrCat("cache ", cache.id, " was made from another text than the document's"));
 }
 
 absl::Status IncomingArchiveImpl::TakeAdapter(const store::ArchiveAdapter& adapter) {
@@ -167,6 +221,8 @@ absl::Status IncomingArchiveImpl::TakeCache(const store::ArchiveCache& cache,
     return store::ArchiveInvalid(
         absl::StrCat("cache ", cache.id, " isn't what the manifest says of it"));
   }
+  absl::Status status = CheckContext(cache, (*loaded)->identity());
+  if (!status.ok()) return status;
   return import_->AddCache(imported);
 }
 
@@ -191,6 +247,10 @@ absl::StatusOr<store::Document> IncomingArchiveImpl::Publish() {
 
 absl::StatusOr<std::unique_ptr<store::ArchiveWriter>> Archives::Export(
     const store::DocumentKey& key) const {
+  const absl::StatusOr<store::Document> document = parts_.store->GetDocument(key);
+  absl::Status status = document.status();
+  if (status.ok()) status = CheckSystemTexts(*parts_.engine, *document);
+  if (!status.ok()) return status;
   return store::ArchiveWriter::Open(parts_.store, key, ModelOf(*parts_.engine));
 }
 

@@ -29,9 +29,10 @@ class IncomingArchive {
   virtual ~IncomingArchive() = default;
 
   /// The next bytes, any number. Each part is checked as a file that is loaded or uploaded, and
-  /// staged, as soon as it is whole. INVALID_ARGUMENT (IMPORT_INVALID, LIMIT_EXCEEDED),
-  /// FAILED_PRECONDITION (IDENTITY_MISMATCH) naming what differs, what the store says of the
-  /// document's place, and of adapters what `AdapterIntake` says.
+  /// staged, as soon as it is whole; where the text came, a cache must be made from it.
+  /// INVALID_ARGUMENT (IMPORT_INVALID, LIMIT_EXCEEDED), FAILED_PRECONDITION (IDENTITY_MISMATCH)
+  /// naming what differs, what the store says of the document's place, and of adapters what
+  /// `AdapterIntake` says.
   virtual absl::Status Take(std::string_view bytes) = 0;
   /// Once all bytes have come.
   virtual absl::StatusOr<store::Document> Publish() = 0;
@@ -50,7 +51,8 @@ class Archives {
   /// The parts must outlive the archives and what comes of them.
   explicit Archives(Parts parts) : parts_(std::move(parts)) {}
 
-  /// Blocks on disk; see `store::ArchiveWriter::Open`.
+  /// Blocks on disk; see `store::ArchiveWriter::Open`. FAILED_PRECONDITION (IDENTITY_MISMATCH) for
+  /// a text with a cache that an import couldn't compare with it.
   absl::StatusOr<std::unique_ptr<store::ArchiveWriter>> Export(const store::DocumentKey& key) const;
   std::unique_ptr<IncomingArchive> Import(ImportRequest request) const;
 

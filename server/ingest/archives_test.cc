@@ -9,7 +9,9 @@
 #include "adapter_store/archive_layout.h"
 #include "adapter_store/archive_manifest.h"
 #include "adapter_store/files/digest.h"
+#include "engine/formats/digest.h"
 #include "server/errors/error.h"
+#include "server/runtime/cache_artifact.h"
 #include "server/runtime/testing.h"
 
 namespace docmem::server {
@@ -138,6 +140,60 @@ TEST_F(ArchivesTest, AnArchiveThatSaysOtherThanItsArtifactsIsRefused) {
                 reason::kImportInvalid);
   ExpectRefused(Changed(archive_, "FROM_BRIDGE", "FROM_NOWHERE"), reason::kImportInvalid);
   ExpectRefused(Changed(archive_, "adapter_config.json", "other.json"), reason::kAdapterInvalid);
+}
+
+// A well-formed archive of a document `text` with a cache of `ingested`.
+std::string Pair(Side& side, const std::string& text, const std::string& ingested,
+                 bool retain_text) {
+  const engine::Context context = TinyEngine()->EncodeContext("", text, 0);
+  store::DocumentPublication publication;
+  publication.key = {"default", "pair"};
+  publication.spec.text_sha256 = engine::Sha256Hex(text);
+  publication.spec.text_bytes = text.size();
+  publication.document_tokens = static_cast<uint32_t>(context.ids.size() - context.head_tokens);
+  if (retain_text) publication.text = text;
+  publication.row = side.parts.store->BeginDocument(publication.key, publication.spec, 0)->row;
+  publication.caches.push_back(CacheArtifact(*TinyEngine(), TinyCache(ingested, 500'000), ""));
+  EXPECT_EQ(publication.caches[0].spec.context_tokens, context.ids.size());
+  EXPECT_TRUE(side.parts.store->PublishDocument(publication).ok());
+  const auto archive = side.Export(publication.key);
+  EXPECT_TRUE(archive.ok()) << archive.status();
+  EXPECT_TRUE(side.parts.store->DeleteDocument(publication.key, 0).ok());
+  return archive.value_or("");
+}
+
+TEST_F(ArchivesTest, ACacheOfAnotherTextOfAsManyTokensIsRefused) {
+  const std::string text = TinyDocument();
+  const std::string other =
+      absl::StrReplaceAll(text, {{"Line 3:", "Line 4:"}, {"Line 4:", "Line 3:"}});
+  ASSERT_NE(text, other);
+  ExpectRefused(Pair(from_, text, other, true), reason::kImportInvalid);
+  EXPECT_TRUE(to_.Import(Pair(from_, text, text, true)).ok());
+}
+
+TEST_F(ArchivesTest, ACacheThatCanNotBeComparedWithTheTextNeitherLeavesNorComes) {
+  const std::string system_text =
+      engine::Sha256Hex(TinyEngine()->prompt_format().default_system_text());
+  ExpectRefused(Changed(archive_, system_text, std::string(64, '4')), reason::kImportInvalid);
+
+  const auto context = TinyEngine()->EncodeContext("Answer in rhyme.", TinyDocument() + "one", 0);
+  const auto ingestion = TinyEngine()->StartIngestion(context, {{.ratio_ppm = 1'000'000}});
+  while (!ingestion->Step()) {
+  }
+  const store::NewCache cache =
+      CacheArtifact(*TinyEngine(), ingestion->TakeCaches().front(), "Answer in rhyme.");
+  const auto added = from_.parts.store->PublishCaches(kOne, document_.spec.text_sha256, {cache});
+  ASSERT_TRUE(added.ok()) << added.status();
+  const absl::Status refused = from_.Export(kOne).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+  EXPECT_EQ(store::DetailsOf(refused).at("cache"), cache.spec.id);
+  ASSERT_TRUE(from_.parts.store->DeleteCache(kOne, cache.spec.id).ok());
+  EXPECT_TRUE(from_.Export(kOne).ok());
+}
+
+TEST_F(ArchivesTest, WithoutTheTextThereIsNothingToCompare) {
+  const std::string text = TinyDocument();
+  EXPECT_TRUE(to_.Import(Pair(from_, text, text, false)).ok());
 }
 
 TEST_F(ArchivesTest, WhatIsTooLargeIsRefusedBeforeItComes) {
