@@ -1,6 +1,8 @@
 // What is left after a fault or the end of the process at any call: the change happened or not,
 // every file that a row names is whole or known to be damaged, and no file is left without a row.
 
+#include <algorithm>
+
 #include "absl/strings/str_format.h"
 #include "adapter_store/adapter_store.h"
 #include "adapter_store/errors.h"
@@ -182,7 +184,7 @@ TEST_P(CrashTest, EveryFaultAtEveryCallLeavesAConsistentStore) {
   const uint64_t calls = WorkOf(GetParam()).calls;
   ASSERT_GT(calls, 0u);
   RunWith(kNoCall, Fault::kError, true);
-  const uint64_t step = Long() ? 1 : 1 + calls / 20;
+  const uint64_t step = Long() ? 1 : std::min<uint64_t>(7, 1 + calls / 12);
   uint64_t first = 0;
   for (const Trial& trial : kTrials) {
     if (trial.only_long && !Long()) continue;

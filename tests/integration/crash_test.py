@@ -1,5 +1,6 @@
 """kill -9 at any moment: after the restart only whole versions are visible, and none is lost."""
 
+import collections
 import random
 import threading
 import time
@@ -12,38 +13,91 @@ from folders import adapter, scaled_adapter
 from stubs import v1
 from texts import document
 
-KILLS = scaled(20, 200)
+KILLS = scaled(8, 200)
 RATIOS = [900_000, 500_000, 0]
 Reply = v1.Document.State
 
 
-class Writer(threading.Thread):
-    """Ingests and uploads until the daemon is gone; remembers what was acknowledged."""
+class Ledger:
+    """What the daemon has acknowledged, and the one change that is under way."""
 
-    def __init__(self, client, start):
+    def __init__(self):
+        self.adapters = {}  # document → adapter versions acknowledged
+        self.pending = ("", "")  # change, document
+        self.touched = set()
+        self.answers = {}  # document → tokens, the same before and after every kill
+        self.counts = collections.Counter()
+        self.next = 0
+
+
+class Worker(threading.Thread):
+    """Does its work again and again until the daemon is gone."""
+
+    def __init__(self, client, ledger, seed):
         super().__init__(daemon=True)
-        self.client = client
-        self.next = start
-        self.documents, self.adapters, self.deleted = [], [], []
-        self.deleting = None
+        self.client, self.ledger, self.error = client, ledger, None
+        self.stopped = False
+        self.draw = random.Random(seed)
         self.start()
 
     def run(self):
         try:
-            while True:
-                name = f"d{self.next}"
-                self.next += 1
-                self.client.ingest(document(name, 30), name, ratio_ppm=RATIOS)
-                self.documents.append(name)
-                for factor in (1, 2):
-                    made = self.client.upload(name, scaled_adapter(factor))
-                    self.adapters.append((name, made.version, factor))
-                if self.next % 3 == 0 and len(self.documents) > 2:
-                    self.deleting = self.documents.pop(0)
-                    self.client.delete(self.deleting)
-                    self.deleted.append(self.deleting)
+            while not self.stopped:
+                self.work()
         except grpc.RpcError as error:
-            assert error.code() in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED), error
+            if error.code() not in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED):
+                self.error = error
+        except AssertionError as error:
+            self.error = error
+
+
+class Writer(Worker):
+    """Ingests, uploads and deletes."""
+
+    def work(self):
+        book = self.ledger
+        change = self.draw.choice(["ingest", "ingest", "upload", "upload", "upload", "delete"])
+        names = [name for name, versions in book.adapters.items()
+                 if change != "upload" or versions < 2]
+        if change == "ingest" or not names or (change == "delete" and len(names) < 3):
+            name, book.next = f"d{book.next}", book.next + 1
+            book.pending = ("ingest", name)
+            self.client.ingest(document(name, 30), name, ratio_ppm=RATIOS)
+            book.adapters[name] = 0
+        elif change == "upload":
+            name = self.draw.choice(names)
+            book.pending = ("upload", name)
+            made = self.client.upload(name, scaled_adapter(book.adapters[name] + 1))
+            book.adapters[name] = made.version
+        else:
+            name = self.draw.choice(names)
+            book.pending = ("delete", name)
+            assert self.client.delete(name).deleted
+            del book.adapters[name]
+        book.counts[book.pending[0]] += 1
+        book.touched.add(name)
+        book.pending = ("", "")
+
+
+class Asker(Worker):
+    """Asks what is there; a document may go meanwhile."""
+
+    def work(self):
+        book = self.ledger
+        names = list(book.adapters)
+        if not names:
+            time.sleep(0.005)
+            return
+        name = self.draw.choice(names)
+        try:
+            tokens = self.client.ask(name, mode=v1.MODE_BASE, max_tokens=2).tokens
+        except grpc.RpcError as error:
+            gone = error.code() == grpc.StatusCode.NOT_FOUND
+            if gone and (name not in book.adapters or book.pending == ("delete", name)):
+                return
+            raise
+        assert book.answers.setdefault(name, tokens) == tokens, name
+        book.counts["ask"] += 1
 
 
 def check_document(client, name):
@@ -78,55 +132,61 @@ def check_files(daemon, client):
     assert not [*daemon.data.rglob("temporary/*")]
 
 
+def check_ledger(client, book):
+    """Of what was acknowledged all is there and whole; of what wasn't, all or nothing."""
+    change, pending = book.pending
+    listed = client.documents.List(v1.ListDocumentsRequest(page_size=1000)).documents
+    names = {one.id for one in listed}
+    if change == "delete" and pending not in names:
+        del book.adapters[pending]
+    assert set(book.adapters) <= names, "a document was lost"
+    assert names - set(book.adapters) <= {pending}, "a document came back"
+    for name in names:
+        if name == pending or name in book.touched:
+            if check_document(client, name):
+                book.adapters.setdefault(name, 0)
+            else:
+                assert name not in book.adapters
+                client.delete(name)
+    for name, versions in book.adapters.items():
+        more = (change, pending) == ("upload", name)
+        count = client.document(name).adapter_count
+        assert versions <= count <= versions + more, "an adapter was lost"
+        book.adapters[name] = count
+        answer = client.ask(name, mode=v1.MODE_BASE, max_tokens=2).tokens
+        assert book.answers.setdefault(name, answer) == answer, name
+    book.pending, book.touched = ("", ""), set()
+
+
 @pytest.mark.timeout(scaled(600, 7200))
-def test_only_whole_versions_are_ever_visible(make_daemon):
+def test_a_kill_at_any_moment_of_mixed_work_loses_nothing(make_daemon, capsys):
     # Faults 42 and 75.
     daemon = make_daemon().start()
     draw = random.Random(42)
-    reached, known, start = 0, {}, 0
-    for _ in range(KILLS):
-        writer = Writer(daemon.client(), start)
-        time.sleep(draw.uniform(0.0, 0.6))
+    book = Ledger()
+    for kill in range(KILLS):
+        workers = [kind(daemon.client(), book, kill) for kind in (Writer, Asker)]
+        time.sleep(draw.uniform(0.0, 0.8))
         daemon.process.kill()
         daemon.process.wait(30)
-        writer.join(60)
-        assert not writer.is_alive()
+        for worker in workers:
+            worker.stopped = True
+            worker.join(60)
+            assert not worker.is_alive()
+            assert worker.error is None, worker.error
         daemon.kill()
-        start = writer.next
 
         client = daemon.start().client()
         assert client.status().quarantined == 0
-        listed = client.documents.List(v1.ListDocumentsRequest(page_size=1000)).documents
-        names = {one.id for one in listed}
-        for gone in writer.deleted:
-            known.pop(gone, None)
-            assert gone not in names
-        for name in [*writer.documents, writer.deleting]:
-            if name and name not in writer.deleted:
-                known[name] = 0
-        for name, version, _ in writer.adapters:
-            if name in known:
-                known[name] = version
-        # What was acknowledged is there; of what wasn't, whole documents or none.
-        if writer.deleting not in names:
-            known.pop(writer.deleting, None)
-        assert set(known) <= names
-        for name in names:
-            if name not in known or name in writer.documents:
-                ready = check_document(client, name)
-                assert ready or name not in known
-                if ready:
-                    known.setdefault(name, 0)
-                else:
-                    client.delete(name)
-        for name, version in known.items():
-            assert client.document(name).adapter_count >= version
+        check_ledger(client, book)
         check_files(daemon, client)
-        reached += len(writer.documents)
-        for name in [*known][: max(0, len(known) - 6)]:
+        for name in [*book.adapters][: max(0, len(book.adapters) - 6)]:
             client.delete(name)
-            del known[name]
-    assert reached >= KILLS // 4, "the kills came before anything was written"
+            del book.adapters[name]
+    done = ", ".join(f"{book.counts[kind]} {kind}" for kind in ("ingest", "upload", "delete", "ask"))
+    with capsys.disabled():
+        print(f"\n{KILLS} kills, acknowledged: {done}; lost: 0")
+    assert sum(book.counts.values()) >= KILLS // 4, "the kills came before anything was done"
 
 
 def test_a_killed_replacement_is_the_old_or_the_new_document(make_daemon):
