@@ -73,8 +73,7 @@ TEST(Int8WeightsTest, OnRealTextTheMeanLogProbabilityMovesByAtMostATenth) {
   for (const char* dtype : {"bfloat16", "int8"}) {
     const auto engine = Engine::Load({.model_dir = *folder, .dtype = dtype});
     EXPECT_EQ(engine->identity().dtype, dtype);
-    logprobs.push_back(
-        RunAlone(engine, Scored(*engine, Ingested(*engine, 0, false))).logprobs);
+    logprobs.push_back(RunAlone(engine, Scored(*engine, Ingested(*engine, 0, false))).logprobs);
   }
   const double gap = MeanGap(logprobs[0], logprobs[1]);
   std::printf("int8 weights: mean |difference| %.4f\n", gap);

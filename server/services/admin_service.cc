@@ -110,8 +110,7 @@ void AddTier(v1::Tier name, const store::ResidentStats& stats, v1::GetStatusResp
 // Orders items and names the place where a page ends.
 std::string PlaceOf(const ResidentMemory& item) {
   return absl::StrCat(static_cast<int>(item.resident.key.kind), "/", item.document.collection, "/",
-                      item.document.id, "/", item.id, "/",
-                      static_cast<int>(item.resident.tier));
+                      item.document.id, "/", item.id, "/", static_cast<int>(item.resident.tier));
 }
 
 bool Wanted(const v1::ListResidentRequest& request, const ResidentMemory& item) {

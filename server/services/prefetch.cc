@@ -73,7 +73,8 @@ absl::Status CheckRequest(const v1::PrefetchRequest& request) {
     return InvalidField("cache_id", "goes with exactly one document");
   }
   if (request.tier() != v1::TIER_UNSPECIFIED && request.tier() != v1::TIER_DEVICE) {
-    return InvalidField("tier", "must be TIER_DEVICE; the host tier, where there is one, is filled on the way");
+    return InvalidField(
+        "tier", "must be TIER_DEVICE; the host tier, where there is one, is filled on the way");
   }
   return absl::OkStatus();
 }
