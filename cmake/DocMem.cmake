@@ -7,6 +7,7 @@
 #   docmem_pytest(name SOURCES x_test.py … [LABELS …] [ENV K=V …] [TIMEOUT seconds])
 #   docmem_fuzzer(name SOURCES … DEPS … [TORCH])
 #   docmem_bench(name SOURCES … DEPS … [TORCH])
+#   docmem_tsan_order(name library)
 
 set(DOCMEM_WARNINGS
     -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Werror
@@ -34,6 +35,17 @@ function(docmem_set_options target)
   if(DOCMEM_FUZZ)
     target_compile_options(${target} PRIVATE -fsanitize=fuzzer-no-link)
   endif()
+endfunction()
+
+# In the TSan preset: whatever links `library` also links tests/sanitizers/<name>.cc, which tells TSan
+# the order that a library outside our build keeps.
+function(docmem_tsan_order name library)
+  if(NOT DOCMEM_SANITIZE MATCHES "thread")
+    return()
+  endif()
+  add_library(docmem_${name} OBJECT "${PROJECT_SOURCE_DIR}/tests/sanitizers/${name}.cc")
+  docmem_set_options(docmem_${name})
+  target_link_libraries(${library} INTERFACE $<BUILD_INTERFACE:$<TARGET_OBJECTS:docmem_${name}>>)
 endfunction()
 
 # A precompiled header's owner; it needs a source to own it with.

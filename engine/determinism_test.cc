@@ -68,7 +68,7 @@ TEST_F(DeterminismTest, QueriesBetweenTheUnitsOfWorkChangeNothing) {
 
 TEST_F(DeterminismTest, SmolLm2WritesTheSameBytesWithOneThreadAndWithTwo) {
   const auto folder = testing::SmolLm2();
-  if (!folder) GTEST_SKIP() << "DOCMEM_SMOLLM2 names no model folder";
+  if (!folder) GTEST_SKIP() << testing::kNoSmolLm2;
   for (const char* dtype : {"float32", "bfloat16"}) {
     const auto engine = Engine::Load({.model_dir = *folder, .dtype = dtype});
     const std::string document = Document(45);

@@ -53,7 +53,7 @@ double MeanGap(const std::vector<float>& left, const std::vector<float>& right) 
 
 TEST(Int8KvTest, OnRealTextTheMeanLogProbabilityMovesByAtMostATwentieth) {
   const auto folder = testing::SmolLm2();
-  if (!folder) GTEST_SKIP() << "DOCMEM_SMOLLM2 names no model folder";
+  if (!folder) GTEST_SKIP() << testing::kNoSmolLm2;
   const auto engine = Engine::Load({.model_dir = *folder, .dtype = "float32"});
   for (const uint32_t ppm : {0U, 500'000U, 900'000U}) {
     const auto exact = RunAlone(engine, Scored(*engine, Ingested(*engine, ppm, false))).logprobs;
@@ -68,7 +68,7 @@ TEST(Int8KvTest, OnRealTextTheMeanLogProbabilityMovesByAtMostATwentieth) {
 
 TEST(Int8WeightsTest, OnRealTextTheMeanLogProbabilityMovesByAtMostATenth) {
   const auto folder = testing::SmolLm2();
-  if (!folder) GTEST_SKIP() << "DOCMEM_SMOLLM2 names no model folder";
+  if (!folder) GTEST_SKIP() << testing::kNoSmolLm2;
   std::vector<std::vector<float>> logprobs;
   for (const char* dtype : {"bfloat16", "int8"}) {
     const auto engine = Engine::Load({.model_dir = *folder, .dtype = dtype});

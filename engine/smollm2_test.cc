@@ -31,7 +31,7 @@ class SmolLm2Test : public ::testing::Test {
   void SetUp() override {
     const auto folder = testing::SmolLm2();
     if (!folder) {
-      GTEST_SKIP() << "DOCMEM_SMOLLM2 names no model folder; ./dev test makes one";
+      GTEST_SKIP() << testing::kNoSmolLm2;
     }
     engine_ = Engine::Load({.model_dir = *folder, .dtype = "float32", .threads = 1});
   }

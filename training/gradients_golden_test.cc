@@ -127,7 +127,7 @@ class GradientsGoldenTest : public ::testing::TestWithParam<size_t> {
   void SetUp() override {
     const Json json = Cases().at(GetParam());
     if (json.at("model") == "smollm2" && !engine::testing::SmolLm2()) {
-      GTEST_SKIP() << "DOCMEM_SMOLLM2 names no model";
+      GTEST_SKIP() << engine::testing::kNoSmolLm2;
     }
     item_ = std::make_unique<GoldenCase>(json);
   }

@@ -28,7 +28,7 @@ class SmolLm2Test : public ::testing::Test {
  protected:
   void SetUp() override {
     const auto folder = testing::SmolLm2();
-    if (!folder) GTEST_SKIP() << "DOCMEM_SMOLLM2 names no model folder";
+    if (!folder) GTEST_SKIP() << testing::kNoSmolLm2;
     model_.emplace(testing::LoadModel(*folder));
   }
 

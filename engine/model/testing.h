@@ -20,9 +20,12 @@ namespace docmem::engine::testing {
 /// A file or folder below `tests/reference`.
 std::filesystem::path Reference(const std::string& relative);
 
-/// Folder of SmolLM2-135M-Instruct (environment variable `DOCMEM_SMOLLM2`), nothing where it hasn't
-/// been made.
+/// Folder of SmolLM2-135M-Instruct (environment variable `DOCMEM_SMOLLM2`). Nothing where it hasn't
+/// been made, and in the TSan preset: real weights take hours there, and the tiny models run
+/// through the same code.
 std::optional<std::filesystem::path> SmolLm2();
+inline constexpr char kNoSmolLm2[] =
+    "DOCMEM_SMOLLM2 names no model folder (./dev test makes one), or this is TSan";
 
 Transformer LoadModel(const std::filesystem::path& model_dir, at::ScalarType dtype = at::kFloat);
 
