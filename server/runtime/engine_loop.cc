@@ -1,5 +1,7 @@
 #include "server/runtime/engine_loop.h"
 
+#include <pthread.h>
+
 #include <chrono>
 #include <utility>
 
@@ -114,6 +116,7 @@ absl::Duration EngineLoop::SliceAge() const {
 }
 
 void EngineLoop::Run() {
+  pthread_setname_np(pthread_self(), "docmem-engine");  // what `top -H` shows
   session_ = std::make_unique<engine::Session>(engine_, options_.session);
   while (TakeMailbox()) {
     WorkUnits(DecodeStep());
