@@ -263,8 +263,9 @@ void Daemon::Stop() {
   loaders_.Close();
   metrics_.SetSampler({});
   metrics_server_.reset();
+  health_.Close();
   if (health_listener_.server) {
-    health_listener_.server->Shutdown(std::chrono::system_clock::now());
+    health_listener_.server->Shutdown(absl::ToChronoTime(absl::Now() + kCutTime));
     health_listener_.server->Wait();
   }
   backend_.reset();

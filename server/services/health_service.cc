@@ -53,18 +53,21 @@ grpc::Status HealthService::Watch(grpc::ServerContext* context, const HealthChec
   const int watchers = ++watchers_;
   HealthCheckResponse response;
   bool connected = watchers <= kMaxWatchers;
-  for (bool first = true; connected && !context->IsCancelled(); first = false) {
+  for (bool first = true, last = false; connected && !last && !context->IsCancelled();
+       first = false) {
+    last = closed_;
     const Status status = StatusOf(request->service());
     if (first || status != response.status()) {
       response.set_status(status);
       connected = writer->Write(response);
     }
-    absl::SleepFor(kInterval);
+    if (!last) absl::SleepFor(kInterval);
   }
   --watchers_;
   if (watchers > kMaxWatchers) {
     return {grpc::StatusCode::RESOURCE_EXHAUSTED, "too many watchers of health at once"};
   }
+  if (closed_) return {grpc::StatusCode::UNAVAILABLE, "the daemon has stopped"};
   return {grpc::StatusCode::CANCELLED, "the watch ended"};
 }
 

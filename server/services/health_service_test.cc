@@ -95,6 +95,20 @@ TEST_F(HealthServiceTest, AWatchTellsEveryChange) {
   EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::CANCELLED);
 }
 
+TEST_F(HealthServiceTest, AtTheCloseAWatchTellsTheLastChangeAndEnds) {
+  lifecycle_.SetPhase(Phase::kServing);
+  grpc::ClientContext context;
+  auto reader = stub_->Watch(&context, RequestOf(""));
+  HealthCheckResponse response;
+  ASSERT_TRUE(reader->Read(&response));
+  lifecycle_.SetPhase(Phase::kStopping);
+  service_.Close();
+  ASSERT_TRUE(reader->Read(&response));
+  EXPECT_EQ(response.status(), HealthCheckResponse::NOT_SERVING);
+  EXPECT_FALSE(reader->Read(&response));
+  EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
+}
+
 TEST_F(HealthServiceTest, TooManyWatchersAreRefusedSoThatChecksAreAnswered) {
   std::vector<std::unique_ptr<grpc::ClientContext>> contexts;
   std::vector<std::unique_ptr<grpc::ClientReader<HealthCheckResponse>>> readers;

@@ -8,7 +8,7 @@
 
 namespace docmem::server {
 
-/// Serves `/metrics` over plain HTTP from threads of its own. Destruction takes two seconds.
+/// Serves `/metrics` over plain HTTP from threads of its own.
 class MetricsServer {
  public:
   /// `address` is HOST:PORT; port 0 is chosen by the system. UNAVAILABLE when the address is taken.
@@ -20,9 +20,10 @@ class MetricsServer {
 
  private:
   class Impl;
-  MetricsServer(std::unique_ptr<Impl> impl, int port);
+  MetricsServer(std::unique_ptr<Impl> impl, std::string host, int port);
 
-  const std::unique_ptr<Impl> impl_;
+  std::unique_ptr<Impl> impl_;
+  const std::string host_;
   const int port_;
 };
 

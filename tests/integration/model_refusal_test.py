@@ -133,7 +133,7 @@ def broken(place, **changes):
 
 @pytest.fixture(scope="module")
 def refusals(make_shared_daemon, folder):
-    """All starts, several at once: each waits for its metrics server to end."""
+    """All starts, several at once."""
 
     def start(number, name):
         model_folder = broken(folder / f"model-{number}", **CASES[name][0])
