@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <numbers>
 #include <string>
 
@@ -69,6 +70,31 @@ void ValidateOptions(const TrainingOptions& options) {
   RequireIn("accumulation", options.accumulation, 1, 1024);
   RequireIn("holdout", options.holdout, 0.0, 0.5);
   RequireIn("patience", options.patience, 1, kMaxEpochs);
+}
+
+std::string OptionsJson(const TrainingOptions& options) {
+  std::vector<std::string> modules;
+  for (const engine::Module module : options.modules) {
+    modules.emplace_back(engine::ModuleName(module));
+  }
+  const nlohmann::json json = {{"supervision", SupervisionName(options.supervision)},
+                               {"rank", options.rank},
+                               {"alpha", options.alpha},
+                               {"modules", modules},
+                               {"dropout", options.dropout},
+                               {"rank_stabilised", options.rank_stabilised},
+                               {"epochs", options.epochs},
+                               {"learning_rate", options.learning_rate},
+                               {"warmup", options.warmup},
+                               {"weight_decay", options.weight_decay},
+                               {"max_gradient_norm", options.max_gradient_norm},
+                               {"batch_size", options.batch_size},
+                               {"accumulation", options.accumulation},
+                               {"holdout", options.holdout},
+                               {"patience", options.patience},
+                               {"seed", options.seed},
+                               {"recompute", options.recompute}};
+  return json.dump();
 }
 
 double LoraScale(const TrainingOptions& options) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -65,6 +66,9 @@ TrainingOptions DefaultOptions(Supervision supervision);
 
 /// Throws `kInvalidArgument` with the field's name and value.
 void ValidateOptions(const TrainingOptions& options);
+
+/// All fields as a JSON object; equal options give equal texts.
+std::string OptionsJson(const TrainingOptions& options);
 
 /// What the update is multiplied with: alpha/r, or alpha/√r.
 double LoraScale(const TrainingOptions& options);

@@ -47,6 +47,14 @@ TEST(TrainingOptionsTest, RefusesValuesOutOfRangeByName) {
   EXPECT_EQ(field([](auto& o) { o.patience = 0; }), "patience");
 }
 
+TEST(TrainingOptionsTest, TheTextTellsOptionsApart) {
+  const std::string defaults = OptionsJson({});
+  EXPECT_EQ(OptionsJson({}), defaults);
+  EXPECT_NE(OptionsJson({.rank_stabilised = true}), defaults);
+  EXPECT_NE(OptionsJson({.learning_rate = 2.0000001e-3}), defaults);
+  EXPECT_NE(OptionsJson({.modules = {engine::Module::kQ}}), defaults);
+}
+
 TEST(TrainingOptionsTest, ScaleIsAlphaByRankOrByItsRoot) {
   TrainingOptions options{.rank = 16, .alpha = 8.0};
   EXPECT_DOUBLE_EQ(LoraScale(options), 0.5);

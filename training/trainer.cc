@@ -3,7 +3,6 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "engine/formats/digest.h"
@@ -24,30 +23,6 @@ constexpr uint32_t kHoldoutStream = 0;  // of the order; epoch e has stream e + 
 LoraShape ShapeOf(const TrainingOptions& options) {
   ValidateOptions(options);
   return {.rank = options.rank, .scale = LoraScale(options), .modules = options.modules};
-}
-
-nlohmann::json Json(const TrainingOptions& options) {
-  std::vector<std::string> modules;
-  for (const engine::Module module : options.modules) {
-    modules.emplace_back(engine::ModuleName(module));
-  }
-  return {{"supervision", SupervisionName(options.supervision)},
-          {"rank", options.rank},
-          {"alpha", options.alpha},
-          {"modules", modules},
-          {"dropout", options.dropout},
-          {"rank_stabilised", options.rank_stabilised},
-          {"epochs", options.epochs},
-          {"learning_rate", options.learning_rate},
-          {"warmup", options.warmup},
-          {"weight_decay", options.weight_decay},
-          {"max_gradient_norm", options.max_gradient_norm},
-          {"batch_size", options.batch_size},
-          {"accumulation", options.accumulation},
-          {"holdout", options.holdout},
-          {"patience", options.patience},
-          {"seed", options.seed},
-          {"recompute", options.recompute}};
 }
 
 int64_t CeilDivide(int64_t count, int64_t by) { return (count + by - 1) / by; }
@@ -201,7 +176,7 @@ void Trainer::Restore(TrainingState state) {
 
 std::string Trainer::InputsDigest() const {
   engine::Sha256 digest;
-  digest.Update(Json(options_).dump());
+  digest.Update(OptionsJson(options_));
   digest.Update(engine_->identity().weights_digest + engine_->identity().config_digest);
   const auto add = [&digest](const std::vector<int32_t>& ids) {
     digest.Update(std::to_string(ids.size()) + ":");
