@@ -49,6 +49,10 @@ def write(root, files):
         ("adapter_store/resident_cache.cc", '"adapter_store/registry/b.h"'),
         ("adapter_store/types.h", '"adapter_store/files/b.h"'),
         ("client/a.cc", '"server/errors/b.h"'),
+        ("eval/a.cc", '"adapter_store/types.h"'),
+        ("eval/a.cc", '"server/errors/b.h"'),
+        ("eval/a.cc", "<grpcpp/grpcpp.h>"),
+        ("engine/a.cc", '"eval/b.h"'),
         ("server/query/a.cc", '"docmem/v1/query.pb.h"'),
         ("server/query/a.cc", '"docmem/v1/query.grpc.pb.h"'),
         ("server/query/a.cc", '"google/rpc/status.pb.h"'),
@@ -61,7 +65,7 @@ def test_a_forbidden_include_is_named(tmp_path, file, include):
     files = {name: "" for name in [
         "engine/model/b.h", "engine/engine.h", "engine/formats/error.h", "adapter_store/types.h",
         "adapter_store/registry/b.h", "adapter_store/files/b.h", "server/errors/b.h",
-        "server/query/b.h", "engine/model/testing.h",
+        "server/query/b.h", "engine/model/testing.h", "eval/b.h",
     ]}
     write(tmp_path, files | {file: f"#include {include}\n"})
     [complaint] = layering.complaints(tmp_path)
@@ -82,11 +86,13 @@ def test_a_forbidden_include_is_named(tmp_path, file, include):
         ("server/errors/a.cc", '"google/rpc/status.pb.h"'),
         ("server/query/a.cc", '"engine/text/b.h"'),
         ("client/a.cc", "<grpcpp/grpcpp.h>"),
+        ("eval/a.cc", '"engine/engine.h"'),
+        ("eval/a.cc", "<CLI/CLI.hpp>"),
     ],
 )
 def test_an_include_to_the_left_passes(tmp_path, file, include):
     files = {name: "" for name in [
-        "engine/formats/b.h", "engine/text/b.h", "engine/artifacts/b.h", "adapter_store/types.h",
+        "engine/engine.h", "engine/formats/b.h", "engine/text/b.h", "engine/artifacts/b.h", "adapter_store/types.h",
         "adapter_store/resident_cache.h", "adapter_store/store_test_util.h",
     ]}
     write(tmp_path, files | {file: f"#include {include}\n"})
