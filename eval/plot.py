@@ -18,6 +18,7 @@ from score import ratio_text
 MODES = ["BASE", "BASE_KV_ADAPTER_DECODE", "ADAPTER_PREFILL", "BASE_SCORE_ADAPTER_PREFILL"]
 SUPERVISIONS = ["SYNTHETIC_QA", "RAW_CONTEXT", "CONTEXT_CONTINUATION", "CONTEXT_QA"]
 DEFAULT_MODE = "BASE_KV_ADAPTER_DECODE"
+LEGEND_INCHES = 2.3  # of the longest name
 COLOURS = ["#555555", "#3b75af", "#c44e52", "#5a9e6f", "#8d6ab0"]
 
 
@@ -54,7 +55,7 @@ class Figure:
         self.parts = parts_of(rows)
         self.figure, axes = pyplot.subplots(
             len(self.parts), len(titles), squeeze=False, sharey="row",
-            figsize=(1.6 + 3.4 * len(titles), 0.8 + 2.8 * len(self.parts)))
+            figsize=(max(7.0, 1.6 + 3.4 * len(titles)), 0.8 + 2.8 * len(self.parts)))
         self.panels = {(part, title): axes[y][x] for y, part in enumerate(self.parts)
                        for x, title in enumerate(titles)}
         for (part, title), panel in self.panels.items():
@@ -65,9 +66,11 @@ class Figure:
 
     def save(self, path):
         handles, labels = next(iter(self.panels.values())).get_legend_handles_labels()
-        self.figure.legend(handles, labels, loc="lower center", ncols=len(labels), fontsize=8,
+        columns = min(len(labels), int(self.figure.get_figwidth() / LEGEND_INCHES))
+        lines = -(-len(labels) // columns)
+        self.figure.legend(handles, labels, loc="lower center", ncols=columns, fontsize=8,
                            frameon=False)
-        self.figure.tight_layout(rect=(0, 0.3 / self.figure.get_figheight(), 1, 1))
+        self.figure.tight_layout(rect=(0, 0.25 * lines / self.figure.get_figheight(), 1, 1))
         self.figure.savefig(path, dpi=120)
 
 
@@ -107,6 +110,7 @@ def draw_supervisions(rows, path):
 
 def draw_bytes(rows, path):
     figure = Figure(rows, [""])
+    labelled = next(iter(present(rows, "supervision", SUPERVISIONS)), None)
     for (part, _), panel in figure.panels.items():
         for supervision, colour in zip(["BASE", *SUPERVISIONS], COLOURS):
             mode = "BASE" if supervision == "BASE" else DEFAULT_MODE
@@ -115,7 +119,8 @@ def draw_bytes(rows, path):
                 continue
             panel.plot([total_bytes(row) / 1e6 for row in line], values(line)[:len(line)],
                        marker="o", markersize=3, color=colour, label=supervision)
-            for row in line:
+            # Lines of adapters lie shifted by the adapter's size: one of them is labelled for all.
+            for row in line if supervision in ("BASE", labelled) else []:
                 panel.annotate(ratio_text(row["ratio_ppm"]),
                                (total_bytes(row) / 1e6, row["rouge_l"]["mean"]), fontsize=6,
                                textcoords="offset points", xytext=(2, 3))
