@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "engine/kernels/kernels.h"
 #include "engine/kernels/lane_sums.h"
 #include "engine/kernels/lanes.h"
 #include "engine/kernels/matrix.h"
