@@ -61,11 +61,16 @@ def main():
                         help="default: build/eval/PRESET")
     parser.add_argument("--program", type=Path, default=ROOT / "build/release/bin/docmem-eval",
                         metavar="FILE", help="docmem-eval (%(default)s)")
+    parser.add_argument("--only", metavar="RUN", help="one of the preset's runs")
     parser.add_argument("--print", action="store_true", help="print the commands, run nothing")
     options = parser.parse_args()
     output = options.output or ROOT / "build/eval" / options.preset
     preset = tomllib.loads((PRESETS / f"{options.preset}.toml").read_text(encoding="utf-8"))
     runs = list(commands(preset, options.program, options.models, options.data, output))
+    if options.only:
+        runs = [entry for entry in runs if entry[0] == options.only]
+        if not runs:
+            sys.exit(f"preset {options.preset} has no run {options.only}")
     if options.print:
         for *_, command in runs:
             print(shlex.join(command))
