@@ -83,11 +83,6 @@ bool DocumentRun::Encode() {
 
 std::vector<Skipped> DocumentRun::Run(const UnitHook& on_unit) {
   if (!Encode()) return {{.document = document_.id, .reason = too_long_}};
-  const Subject subject = {.document = document_,
-                           .context = context_,
-                           .split = split_,
-                           .folder = workshop_.documents / FolderName(document_.id)};
-  std::filesystem::create_directories(subject.folder);
   std::set<training::Supervision> supervisions;
   for (const Cell* cell : cells_) {
     if (cell->supervision) supervisions.insert(*cell->supervision);
@@ -95,13 +90,21 @@ std::vector<Skipped> DocumentRun::Run(const UnitHook& on_unit) {
   const double total = 1.0 + kAdapterWork * static_cast<double>(supervisions.size()) +
                        static_cast<double>(cells_.size());
   double done = 0.0;
-  const auto stage = [&](double work) {
+  const Stage stage = [&](double work) {
     UnitHook hook = Within(on_unit, done / total, (done + work) / total);
     done += work;
     return hook;
   };
-
   IngestForBase(stage(1.0));
+  return EvaluateCells(stage);
+}
+
+std::vector<Skipped> DocumentRun::EvaluateCells(const Stage& stage) {
+  const Subject subject = {.document = document_,
+                           .context = context_,
+                           .split = split_,
+                           .folder = workshop_.documents / FolderName(document_.id)};
+  std::filesystem::create_directories(subject.folder);
   std::vector<Skipped> skipped;
   std::optional<training::Supervision> current;
   for (const Cell* cell : cells_) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -55,6 +56,9 @@ class DocumentRun {
  private:
   using Caches = std::map<uint32_t, std::shared_ptr<const engine::Cache>>;  // by ratio
 
+  // The hook of the next share of the work.
+  using Stage = std::function<UnitHook(double work)>;
+
   struct Asked {
     PredictionKey key;
     bool seen = false;
@@ -67,6 +71,7 @@ class DocumentRun {
   Caches Ingest(const std::vector<uint32_t>& ratios_ppm, const engine::IngestionOptions& options,
                 const UnitHook& on_unit) const;
   void IngestForBase(const UnitHook& on_unit);
+  std::vector<Skipped> EvaluateCells(const Stage& stage);
   void Evaluate(const Cell& cell, const UnitHook& on_unit);
   std::vector<Asked> Questions(const Cell& cell, const Caches& caches) const;
   Json Line(const Asked& asked, const Answer& answer) const;
