@@ -30,7 +30,7 @@ def command(data, output):
     return [PROGRAM, "--model", str(MODEL), "--dtype", "float32", "--threads", "1",
             "--data", str(data), "--output", str(output), "--ratios", "0,0.5,1",
             "--supervisions", "SYNTHETIC_QA,RAW_CONTEXT", "--seen-part", "0.5",
-            "--max-tokens", "4", "--epochs", "40", "--rank", "2", "--checkpoint-seconds", "0"]
+            "--max-tokens", "4", "--epochs", "40", "--rank", "2", "--checkpoint-seconds", "0.1"]
 
 
 def predictions(output):
