@@ -13,7 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/clock.h"
-#include "adapter_store/artifact_writer.h"
+#include "adapter_store/publications.h"
 #include "adapter_store/types.h"
 
 namespace docmem::store {
@@ -37,30 +37,6 @@ struct AdapterStoreOptions {
   std::shared_ptr<Registry> registry;
 };
 
-/// A cache with the bytes of its file.
-struct NewCache {
-  CacheSpec spec;
-  NewFile file;
-};
-
-struct DocumentPublication {
-  DocumentKey key;
-  int64_t row = 0;        ///< of the document that `BeginDocument` returned
-  uint64_t replaces = 0;  ///< revision of the ready document that is overwritten; 0: none is
-  DocumentSpec spec;
-  uint32_t document_tokens = 0;
-  std::optional<std::string> text;  ///< stored compressed; absent: not retained
-  std::vector<NewCache> caches;     ///< the first becomes the default
-};
-
-struct AdapterPublication {
-  DocumentKey document;
-  AdapterSpec spec;
-  std::vector<NewFile> files;  ///< as uploaded; names are distinct
-  NewFile packed;
-  bool make_current = true;
-};
-
 /// Only what is set is changed.
 struct DocumentEdit {
   std::optional<std::string> title;
@@ -78,7 +54,7 @@ struct CurrentAdapterChange {
 };
 
 struct KindUsage {
-  uint64_t items = 0;  ///< documents with a text, caches, adapters
+  uint64_t items = 0;  ///< documents with a text, caches, adapters, checkpoints
   uint64_t bytes = 0;
 };
 
@@ -86,18 +62,19 @@ struct StoreStats {
   uint64_t budget_bytes = 0;
   uint64_t used_bytes = 0;  ///< files in place; what `du --apparent-size` says of their folder
   uint64_t reserved_bytes = 0;
-  KindUsage text, cache, adapter;
+  KindUsage text, cache, adapter, checkpoint;
   uint64_t collections = 0;
   uint64_t documents = 0;
   uint64_t quarantined_documents = 0;
   uint64_t quarantined_files = 0;
+  uint64_t dropped_jobs = 0;       ///< with damaged rows, by `Open`
   uint64_t orphans_collected = 0;  ///< since `Open`
   uint64_t orphan_bytes_collected = 0;
 };
 
-/// What DocMem remembers on disk: the registry of collections, documents, caches and adapters, and
-/// their artifact files. A row is the moment of birth: files are written, synced and named first,
-/// then one transaction makes them visible; deletion runs the other way round.
+/// What DocMem remembers on disk: the registry of collections, documents, caches, adapters and
+/// training jobs, and their artifact files. A row is the moment of birth: files are written, synced
+/// and named first, then one transaction makes them visible; deletion runs the other way round.
 ///
 /// Thread-safe. Every call may block on disk, so never call it from an RPC reactor or the engine
 /// thread. Calls that change something are atomic: after a failure nothing has changed, but for
@@ -108,7 +85,8 @@ class AdapterStore {
  public:
   /// Locks the folder (FAILED_PRECONDITION while another process has it), migrates the registry,
   /// gives documents whose building was interrupted the state kFailed and damaged rows
-  /// kQuarantined, and collects garbage. Payloads aren't read.
+  /// kQuarantined, drops training jobs with damaged rows, and collects garbage. Payloads aren't
+  /// read.
   static absl::StatusOr<std::unique_ptr<AdapterStore>> Open(AdapterStoreOptions options);
   virtual ~AdapterStore() = default;
 
@@ -176,6 +154,26 @@ class AdapterStore {
   /// With the caches that it wrote or scored; returns how many. FAILED_PRECONDITION for the
   /// current version.
   virtual absl::StatusOr<uint32_t> DeleteAdapter(const DocumentKey& key, uint32_t version) = 0;
+
+  // ---- Training. Jobs and their checkpoints go with their document, whose text may change. ----
+  /// A queued one. FAILED_PRECONDITION unless the document is ready.
+  virtual absl::StatusOr<TrainingJob> AddTrainingJob(const DocumentKey& key,
+                                                     const std::string& request,
+                                                     const std::string& report) = 0;
+  virtual absl::StatusOr<TrainingJob> GetTrainingJob(int64_t id) = 0;
+  /// Newest first. `document` empty: of the whole collection.
+  virtual absl::StatusOr<Page<TrainingJob>> ListTrainingJobs(const std::string& collection,
+                                                             const std::string& document,
+                                                             const PageRequest& page) = 0;
+  /// Queued and running ones of all collections, oldest first: what a start goes on with.
+  virtual absl::StatusOr<std::vector<TrainingJob>> OpenTrainingJobs() = 0;
+  /// FAILED_PRECONDITION once it has ended. An edit that ends it, which works on a full disk too,
+  /// deletes its checkpoint and, of the document's ended jobs, the oldest beyond 32.
+  virtual absl::StatusOr<TrainingJob> UpdateTrainingJob(int64_t id,
+                                                        const TrainingJobEdit& edit) = 0;
+  /// Replaces the job's checkpoint and report in one. FAILED_PRECONDITION once it has ended.
+  virtual absl::Status PublishTrainingCheckpoint(int64_t id, const NewFile& checkpoint,
+                                                 const std::string& report) = 0;
 
   // ---- Bytes ----
   /// One read of the whole file into `buffer` (`file.bytes` long), checked while reading.

@@ -15,13 +15,12 @@ namespace docmem::store {
 namespace {
 
 constexpr uint32_t kNewest = std::numeric_limits<int32_t>::max();
-constexpr size_t kMaxFileName = 128;
 
 absl::Status CheckFiles(const AdapterPublication& publication) {
   std::set<std::string> names;
   for (const NewFile& file : publication.files) {
-    STORE_RETURN_IF_ERROR(CheckText("file name", file.name, kMaxFileName));
-    if (!file.name.empty() && names.insert(file.name).second) continue;
+    STORE_RETURN_IF_ERROR(CheckFileName(file.name));
+    if (names.insert(file.name).second) continue;
     return StoreError(absl::StatusCode::kInvalidArgument, reason::kInvalidField,
                       "an adapter's files must have distinct names", {{"field", "file name"}});
   }

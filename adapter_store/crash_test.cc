@@ -18,6 +18,7 @@ using store_test::CheckWhole;
 using store_test::Disk;
 using store_test::FaultyRegistry;
 using store_test::FaultyStore;
+using store_test::FileOf;
 using store_test::Hash;
 using store_test::Import;
 using store_test::Ingest;
@@ -28,6 +29,7 @@ using store_test::StageImport;
 using store_test::TemporaryFolder;
 
 constexpr uint64_t kNoCall = 0;
+constexpr int64_t kJob = 1;
 
 struct Operation {
   const char* name;
@@ -47,6 +49,16 @@ void Prepare(AdapterStore& store) {
   ASSERT_OK(Ingest(store, Key("a"), "text", 1));
   ASSERT_OK(store.PublishAdapter(AdapterOf(Key("a"), 1, "one")));
   ASSERT_OK(store.PublishAdapter(AdapterOf(Key("a"), 2, "two")));
+  ASSERT_OK(store.AddTrainingJob(Key("a"), "request", "step 0"));
+  ASSERT_OK(store.PublishTrainingCheckpoint(kJob, FileOf("state", "1"), "step 1"));
+}
+
+// Report and checkpoint are of the same step.
+bool IsAtStep(AdapterStore& store, uint64_t step) {
+  const auto job = store.GetTrainingJob(kJob);
+  if (!job.ok() || job->report != absl::StrFormat("step %d", step)) return false;
+  EXPECT_TRUE(job->checkpoint.has_value() && job->checkpoint->bytes == step);
+  return true;
 }
 
 // All of the imported document, or nothing of it.
@@ -95,6 +107,27 @@ const Operation kOperations[] = {
        return store.PublishAdapter(AdapterOf(Key("a"), 3, "three")).status();
      },
      [](AdapterStore& store) { return store.GetAdapter(Key("a"), 3).ok(); }},
+    {"PublishCheckpoint",
+     [](AdapterStore& store) {
+       return store.PublishTrainingCheckpoint(kJob, FileOf("state", "22"), "step 2");
+     },
+     [](AdapterStore& store) {
+       const bool happened = IsAtStep(store, 2);
+       EXPECT_TRUE(happened || IsAtStep(store, 1));
+       return happened;
+     }},
+    {"EndJob",
+     [](AdapterStore& store) {
+       return store
+           .UpdateTrainingJob(kJob, {.state = TrainingJobState::kSucceeded, .report = "done"})
+           .status();
+     },
+     [](AdapterStore& store) {
+       const auto job = store.GetTrainingJob(kJob);
+       const bool happened = job->state == TrainingJobState::kSucceeded;
+       EXPECT_TRUE(happened ? job->report == "done" : IsAtStep(store, 1));
+       return happened;
+     }},
     {"DropText",
      [](AdapterStore& store) {
        DocumentEdit edit;

@@ -121,7 +121,7 @@ absl::StatusOr<Document> LoadDocument(Sql& sql, const DocumentRow& row,
   for (const AdapterRow& adapter : adapters) damaged = damaged || adapter.damaged;
   std::map<int64_t, const FileRow*> cache_files;
   for (const FileRow& file : files) {
-    damaged = damaged || file.damaged;
+    damaged = damaged || SpoilsDocument(file);
     document.stored_bytes += file.file.bytes;
     if (file.cache_id != 0) cache_files[file.cache_id] = &file;
     if (file.role == FileRole::kText) document.text = file.file;
@@ -232,12 +232,23 @@ absl::Status DoomFiles(Sql& sql, int64_t document_id, int64_t cache_id, int64_t 
                        std::vector<IntentFile>& deleted) {
   STORE_ASSIGN_OR_RETURN(const std::vector<FileRow> files, FilesOf(sql, document_id));
   for (const FileRow& file : files) {
-    if (file.cache_id != cache_id || file.adapter_id != adapter_id) continue;
+    if (file.cache_id != cache_id || file.adapter_id != adapter_id || file.job_id != 0) continue;
     deleted.push_back(Doomed(file.file));
     STORE_RETURN_IF_ERROR(DeleteFileRow(sql, file.file.id));
   }
   return absl::OkStatus();
 }
+
+absl::Status DoomCheckpoint(Sql& sql, int64_t job_id, std::vector<IntentFile>& deleted) {
+  STORE_ASSIGN_OR_RETURN(const std::vector<FileRow> files, FilesOfJob(sql, job_id));
+  for (const FileRow& file : files) {
+    deleted.push_back(Doomed(file.file));
+    STORE_RETURN_IF_ERROR(DeleteFileRow(sql, file.file.id));
+  }
+  return absl::OkStatus();
+}
+
+bool SpoilsDocument(const FileRow& file) { return file.damaged && file.job_id == 0; }
 
 absl::Status RemoveDocument(Sql& sql, int64_t document_id, std::vector<IntentFile>& deleted) {
   STORE_ASSIGN_OR_RETURN(const std::vector<FileRow> files, FilesOf(sql, document_id));

@@ -56,9 +56,13 @@ absl::Status InsertAdapterFiles(Sql& sql, const AdapterRow& row,
 absl::Status RemoveCache(Sql& sql, DocumentRow& document, const CacheRow& cache,
                          std::vector<IntentFile>& deleted);
 /// Puts the files that belong to a cache, an adapter, or (both 0) to the document itself in
-/// `deleted`.
+/// `deleted`. Checkpoints of training jobs stay.
 absl::Status DoomFiles(Sql& sql, int64_t document_id, int64_t cache_id, int64_t adapter_id,
                        std::vector<IntentFile>& deleted);
+/// Puts the file of the job's checkpoint in `deleted`.
+absl::Status DoomCheckpoint(Sql& sql, int64_t job_id, std::vector<IntentFile>& deleted);
+/// Is the row damaged, and the file more than a checkpoint, which only its job needs?
+bool SpoilsDocument(const FileRow& file);
 /// The document's rows; all its files go to `deleted`.
 absl::Status RemoveDocument(Sql& sql, int64_t document_id, std::vector<IntentFile>& deleted);
 

@@ -24,6 +24,7 @@ using store_test::ArtifactBytes;
 using store_test::CacheOf;
 using store_test::CheckWhole;
 using store_test::FaultyStore;
+using store_test::FileOf;
 using store_test::Hash;
 using store_test::Import;
 using store_test::Ingest;
@@ -53,6 +54,24 @@ void ChangeAdapters(AdapterStore& store, const DocumentKey& key, Random& random)
   }
 }
 
+// Trains a document: a new job, a checkpoint of one that there is, or its end.
+void ChangeJobs(AdapterStore& store, const DocumentKey& key, Random& random) {
+  const auto jobs = store.ListTrainingJobs(key.collection, key.id, {.size = 3});
+  if (!jobs.ok()) return;
+  const size_t choice = random() % 4;
+  if (jobs->items.empty() || choice == 0) {
+    store.AddTrainingJob(key, "request", "report").status().IgnoreError();
+    return;
+  }
+  const int64_t job = jobs->items[random() % jobs->items.size()].id;
+  if (choice == 1) {
+    store.UpdateTrainingJob(job, {.state = TrainingJobState::kCancelled}).status().IgnoreError();
+    return;
+  }
+  store.PublishTrainingCheckpoint(job, FileOf("state", std::string(random() % 9000, 's')), "report")
+      .IgnoreError();
+}
+
 // One random change out of all kinds; failures are part of the game.
 void RandomChange(AdapterStore& store, Random& random) {
   const DocumentKey key = Key(absl::StrFormat("d%d", random() % 8));
@@ -60,7 +79,7 @@ void RandomChange(AdapterStore& store, Random& random) {
   const int64_t number = static_cast<int64_t>(random() % 3) + 1;
   const auto document = store.GetDocument(key);
   const uint64_t revision = document.ok() && random() % 2 == 0 ? document->revision : 0;
-  switch (random() % 10) {
+  switch (random() % 12) {
     case 0:
     case 1:
     case 2:
@@ -86,6 +105,10 @@ void RandomChange(AdapterStore& store, Random& random) {
       break;
     case 9:
       store.DeleteDocument(key, 0).IgnoreError();
+      break;
+    case 10:
+    case 11:
+      ChangeJobs(store, key, random);
       break;
   }
 }

@@ -12,6 +12,7 @@ namespace docmem::store {
 namespace {
 
 constexpr size_t kMaxId = 128;
+constexpr size_t kMaxFileName = 128;
 constexpr size_t kMaxTitle = 512;
 constexpr size_t kMaxSystemText = 8192;
 constexpr size_t kMaxLabels = 32;
@@ -83,6 +84,11 @@ absl::Status CheckHex(const std::string& field, const std::string& value, size_t
   });
   if (hex && value.size() == digits) return absl::OkStatus();
   return Invalid(field, absl::StrCat("must be ", digits, " lower-case hexadecimal digits"));
+}
+
+absl::Status CheckFileName(const std::string& name) {
+  if (name.empty()) return Invalid("file name", "must not be empty");
+  return CheckText("file name", name, kMaxFileName);
 }
 
 absl::Status CheckSize(const std::string& field, uint64_t value) {

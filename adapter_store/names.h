@@ -20,6 +20,8 @@ absl::Status CheckId(const std::string& field, const std::string& id);
 absl::Status CheckText(const std::string& field, const std::string& text, size_t max_bytes);
 /// `digits` lower-case hexadecimal digits.
 absl::Status CheckHex(const std::string& field, const std::string& value, size_t digits);
+/// Text of 1 to 128 bytes; it never becomes part of a path.
+absl::Status CheckFileName(const std::string& name);
 /// A number that fits a registry column.
 absl::Status CheckSize(const std::string& field, uint64_t value);
 

@@ -6,8 +6,10 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "adapter_store/document_rows.h"
 #include "adapter_store/errors.h"
 #include "adapter_store/names.h"
+#include "adapter_store/registry/training_job_table.h"
 #include "adapter_store/status_macros.h"
 #include "adapter_store/store_impl.h"
 
@@ -103,7 +105,7 @@ absl::Status MendDocument(Sql& sql, const DocumentRow& row, const std::string& i
                          AdaptersOf(sql, row.id, row.last_adapter + 1, row.last_adapter + 1));
   for (const AdapterRow& adapter : adapters) damaged = damaged || adapter.damaged;
   STORE_ASSIGN_OR_RETURN(const std::vector<FileRow> files, FilesOf(sql, row.id));
-  for (const FileRow& file : files) damaged = damaged || file.damaged;
+  for (const FileRow& file : files) damaged = damaged || SpoilsDocument(file);
   if (damaged) {
     return MarkQuarantined(sql, row, "a registry row of its artifacts is damaged", now);
   }
@@ -138,11 +140,26 @@ absl::Status MendCollections(Sql& sql, absl::Time now) {
   return InsertCollection(sql, created).status();
 }
 
+// What a damaged job says can't be trusted, and its training can be started anew.
+absl::StatusOr<uint64_t> DropDamagedJobs(Sql& sql, std::vector<IntentFile>& deleted) {
+  std::vector<int64_t> damaged;
+  STORE_RETURN_IF_ERROR(ScanTrainingJobs(sql, [&](const TrainingJobRow& row) {
+    if (row.damaged) damaged.push_back(row.id);
+    return absl::OkStatus();
+  }));
+  for (const int64_t id : damaged) {
+    STORE_RETURN_IF_ERROR(DoomCheckpoint(sql, id, deleted));
+    STORE_RETURN_IF_ERROR(DeleteTrainingJobRow(sql, id));
+  }
+  return damaged.size();
+}
+
 }  // namespace
 
 absl::Status StoreImpl::Mend() {
-  return registry().Write([&](Sql& sql) -> absl::Status {
+  const auto mend = [&](Sql& sql, std::vector<IntentFile>& deleted) -> absl::Status {
     STORE_RETURN_IF_ERROR(MendCollections(sql, Now()));
+    STORE_ASSIGN_OR_RETURN(dropped_jobs_, DropDamagedJobs(sql, deleted));
     std::vector<int64_t> ids;
     STORE_RETURN_IF_ERROR(ScanDocuments(sql, [&](const DocumentRow& row) {
       ids.push_back(row.id);
@@ -155,7 +172,8 @@ absl::Status StoreImpl::Mend() {
       }
     }
     return absl::OkStatus();
-  });
+  };
+  return parts_.publisher->Commit(nullptr, mend);
 }
 
 absl::Status StoreImpl::Prepare() {

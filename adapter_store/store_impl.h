@@ -18,7 +18,8 @@
 namespace docmem::store {
 
 /// The one implementation of `AdapterStore`; its contract is there. Sources: open_store.cc,
-/// collections.cc, documents.cc, document_import.cc, caches.cc, adapters.cc, stored_bytes.cc.
+/// collections.cc, documents.cc, document_import.cc, caches.cc, adapters.cc, training_jobs.cc,
+/// stored_bytes.cc.
 class StoreImpl : public AdapterStore {
  public:
   /// What `Open` has made ready.
@@ -69,6 +70,17 @@ class StoreImpl : public AdapterStore {
                                                          uint64_t revision) override;
   absl::StatusOr<uint32_t> DeleteAdapter(const DocumentKey& key, uint32_t version) override;
 
+  absl::StatusOr<TrainingJob> AddTrainingJob(const DocumentKey& key, const std::string& request,
+                                             const std::string& report) override;
+  absl::StatusOr<TrainingJob> GetTrainingJob(int64_t id) override;
+  absl::StatusOr<Page<TrainingJob>> ListTrainingJobs(const std::string& collection,
+                                                     const std::string& document,
+                                                     const PageRequest& page) override;
+  absl::StatusOr<std::vector<TrainingJob>> OpenTrainingJobs() override;
+  absl::StatusOr<TrainingJob> UpdateTrainingJob(int64_t id, const TrainingJobEdit& edit) override;
+  absl::Status PublishTrainingCheckpoint(int64_t id, const NewFile& checkpoint,
+                                         const std::string& report) override;
+
   absl::Status ReadFile(const StoredFile& file, std::span<std::byte> buffer) override;
   absl::StatusOr<std::string> ReadText(const DocumentKey& key) override;
   absl::Status Quarantine(const StoredFile& file, const std::string& why) override;
@@ -79,7 +91,7 @@ class StoreImpl : public AdapterStore {
   absl::Status CollectGarbage() override { return parts_.publisher->CollectGarbage(); }
   absl::StatusOr<StoreStats> Stats() override;
 
-  /// For `Open`: states of interrupted documents and damaged rows, the default collection.
+  /// For `Open`: interrupted documents, damaged rows, the default collection.
   absl::Status Mend();
   /// For `Open`: garbage and the spare file. A full disk is no failure.
   absl::Status Prepare();
@@ -97,6 +109,7 @@ class StoreImpl : public AdapterStore {
                                       std::vector<IntentFile>& deleted);
 
   const Parts parts_;
+  uint64_t dropped_jobs_ = 0;  // constant once `Mend` is done
 };
 
 }  // namespace docmem::store

@@ -20,6 +20,8 @@ const char* NameOf(ArtifactKind kind) {
       return "cache";
     case ArtifactKind::kAdapter:
       return "adapter";
+    case ArtifactKind::kCheckpoint:
+      return "checkpoint";
   }
   return "artifact";
 }
@@ -118,10 +120,12 @@ absl::StatusOr<StoreStats> StoreImpl::Stats() {
   stats.text = {totals.texts, totals.text_bytes};
   stats.cache = {totals.caches, totals.cache_bytes};
   stats.adapter = {totals.adapters, totals.adapter_bytes};
+  stats.checkpoint = {totals.checkpoints, totals.checkpoint_bytes};
   stats.collections = totals.collections;
   stats.documents = totals.documents;
   stats.quarantined_documents = totals.quarantined_documents;
   stats.quarantined_files = totals.quarantined_files;
+  stats.dropped_jobs = dropped_jobs_;
   stats.orphans_collected = parts_.publisher->orphans_collected();
   stats.orphan_bytes_collected = parts_.publisher->orphan_bytes_collected();
   return stats;

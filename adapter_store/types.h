@@ -13,7 +13,7 @@ namespace docmem::store {
 
 /// Plain values that the store takes and gives. Digests are lower-case hexadecimal.
 
-enum class ArtifactKind { kText = 1, kCache = 2, kAdapter = 3 };
+enum class ArtifactKind { kText = 1, kCache = 2, kAdapter = 3, kCheckpoint = 4 };
 
 /// One stored file: a piece of an artifact with a length and checksum of its own.
 struct StoredFile {
@@ -138,6 +138,36 @@ struct Adapter {
   absl::Time created;
   uint64_t stored_bytes() const;
   bool quarantined() const;  ///< any of its files
+};
+
+enum class TrainingJobState {
+  kQueued = 1,
+  kRunning = 2,
+  kSucceeded = 3,  ///< this one and the next have ended
+  kFailed = 4,
+  kCancelled = 5
+};
+
+inline bool HasEnded(TrainingJobState state) { return state >= TrainingJobState::kSucceeded; }
+
+/// A training of one document's adapter, as it must outlive the process.
+struct TrainingJob {
+  int64_t id = 0;  ///< from 1, never used again
+  DocumentKey document;
+  int64_t document_row = 0;  ///< the document's incarnation
+  TrainingJobState state = TrainingJobState::kQueued;
+  std::string request;  ///< opaque bytes of the caller: what to train
+  std::string report;   ///< opaque bytes of the caller: how far it is, how it ended
+  std::optional<StoredFile> checkpoint;  ///< to go on from; absent once the job has ended
+  absl::Time created;
+  absl::Time updated;
+};
+
+/// Only what is set is changed.
+struct TrainingJobEdit {
+  std::optional<TrainingJobState> state;
+  std::optional<std::string> request;
+  std::optional<std::string> report;
 };
 
 struct PageRequest {

@@ -175,6 +175,7 @@ absl::Status Daemon::OpenStore() {
   if (!stats.ok()) return stats.status();
   log_->Info("registry open", {{"documents", stats->documents},
                                {"quarantined", stats->quarantined_documents},
+                               {"dropped_jobs", stats->dropped_jobs},
                                {"orphans_collected", stats->orphans_collected},
                                {"generation", store_->generation()}});
   return absl::OkStatus();

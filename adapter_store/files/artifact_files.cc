@@ -20,7 +20,7 @@ constexpr char kTemporary[] = "temporary";
 constexpr int kShards = 64;
 constexpr size_t kIdDigits = 16;
 constexpr size_t kReadChunk = size_t{1} << 20;
-constexpr std::array<const char*, 4> kSuffixes = {"", ".text", ".cache", ".adapter"};
+constexpr std::array<const char*, 5> kSuffixes = {"", ".text", ".cache", ".adapter", ".checkpoint"};
 
 std::string FileName(const FileRef& ref) {
   return absl::StrFormat("%016x%s", ref.id, kSuffixes[static_cast<size_t>(ref.kind)]);
@@ -84,8 +84,8 @@ std::optional<FileRef> ParseFileName(const std::string& name) {
   const char* digits_end = name.data() + std::min(kIdDigits, name.size());
   const auto [end, error] = std::from_chars(name.data(), digits_end, ref.id, 16);
   if (error != std::errc() || ref.id <= 0) return std::nullopt;
-  for (const ArtifactKind kind :
-       {ArtifactKind::kText, ArtifactKind::kCache, ArtifactKind::kAdapter}) {
+  for (const ArtifactKind kind : {ArtifactKind::kText, ArtifactKind::kCache, ArtifactKind::kAdapter,
+                                  ArtifactKind::kCheckpoint}) {
     ref.kind = kind;
     if (FileName(ref) == name) return ref;
   }

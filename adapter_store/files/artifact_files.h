@@ -39,7 +39,7 @@ struct FoundFile {
 };
 
 /// The artifact files of one data folder:
-///   artifacts/<id modulo 64, 2 hex digits>/<id, 16 hex digits>.<text|cache|adapter>
+///   artifacts/<id modulo 64, 2 hex digits>/<id, 16 hex digits>.<text|cache|adapter|checkpoint>
 ///   temporary/<the same name>   while they are written
 /// Its budget always equals the bytes on disk, also after failures. Thread-safe, blocks on disk.
 class ArtifactFiles {

@@ -200,6 +200,7 @@ TEST_F(ArtifactFilesTest, ForeignFilesAreLeftAlone) {
 
 TEST(FileNameTest, OnlyOurNamesParse) {
   EXPECT_EQ(ParseFileName("0000000000000201.cache"), (FileRef{513, ArtifactKind::kCache}));
+  EXPECT_EQ(ParseFileName("0000000000000001.checkpoint"), (FileRef{1, ArtifactKind::kCheckpoint}));
   for (const char* name :
        {"", "1.cache", "0000000000000000.cache", "0000000000000201", "0000000000000201.cache2",
         "000000000000020G.cache", "0000000000000201.CACHE", "-000000000000201.cache",

@@ -19,7 +19,7 @@ constexpr char kSelectAdapter[] =
     "prompt_format_digest, text_digest, training_job_id, device_bytes, state, created, checksum "
     "FROM adapters ";
 constexpr char kSelectFile[] =
-    "SELECT id, document_id, cache_id, adapter_id, role, name, bytes, digest, quarantine, "
+    "SELECT id, document_id, cache_id, adapter_id, role, name, bytes, digest, quarantine, job_id, "
     "checksum FROM files ";
 
 std::vector<SqlValue> Encode(const CacheRow& row) {
@@ -114,6 +114,7 @@ std::vector<SqlValue> Encode(const FileRow& row) {
       .AddSize(row.file.bytes)
       .AddText(row.file.digest)
       .AddText(row.file.quarantine_reason)
+      .AddReference(row.job_id)
       .Finish();
 }
 
@@ -130,6 +131,7 @@ FileRow DecodeFile(const SqlRow& columns) {
   row.file.bytes = reader.Size();
   row.file.digest = reader.Text();
   row.file.quarantine_reason = reader.Text();
+  row.job_id = reader.Reference();
   row.damaged = reader.damaged();
   if (row.damaged) row.file.quarantine_reason = "the file's registry row is damaged";
   row.file.quarantined = !row.file.quarantine_reason.empty();
@@ -176,6 +178,8 @@ ArtifactKind KindOf(FileRole role) {
     case FileRole::kAdapterFile:
     case FileRole::kAdapterPacked:
       return ArtifactKind::kAdapter;
+    case FileRole::kCheckpoint:
+      return ArtifactKind::kCheckpoint;
     default:
       return ArtifactKind::kText;
   }
@@ -249,7 +253,7 @@ absl::Status InsertFile(Sql& sql, const FileRow& row) {
   parameters.emplace_back(row.file.id);
   return sql.Execute(
       "INSERT INTO files (document_id, cache_id, adapter_id, role, name, bytes, digest, "
-      "quarantine, checksum, id) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+      "quarantine, job_id, checksum, id) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
       parameters);
 }
 
@@ -262,12 +266,17 @@ absl::StatusOr<std::vector<FileRow>> FilesOf(Sql& sql, int64_t document_id) {
                 DecodeFile);
 }
 
+absl::StatusOr<std::vector<FileRow>> FilesOfJob(Sql& sql, int64_t job_id) {
+  return Select(sql, absl::StrCat(kSelectFile, "WHERE job_id = $1 ORDER BY id"), {job_id},
+                DecodeFile);
+}
+
 absl::Status UpdateFileRow(Sql& sql, const FileRow& row) {
   std::vector<SqlValue> parameters = Encode(row);
   parameters.emplace_back(row.file.id);
   return sql.Execute(
       "UPDATE files SET document_id = $1, cache_id = $2, adapter_id = $3, role = $4, name = $5, "
-      "bytes = $6, digest = $7, quarantine = $8, checksum = $9 WHERE id = $10",
+      "bytes = $6, digest = $7, quarantine = $8, job_id = $9, checksum = $10 WHERE id = $11",
       parameters);
 }
 

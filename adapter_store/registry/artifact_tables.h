@@ -29,7 +29,13 @@ struct AdapterRow {
   bool damaged = false;
 };
 
-enum class FileRole { kText = 1, kCache = 2, kAdapterFile = 3, kAdapterPacked = 4 };
+enum class FileRole {
+  kText = 1,
+  kCache = 2,
+  kAdapterFile = 3,
+  kAdapterPacked = 4,
+  kCheckpoint = 5
+};
 
 ArtifactKind KindOf(FileRole role);
 
@@ -39,6 +45,7 @@ struct FileRow {
   int64_t document_id = 0;
   int64_t cache_id = 0;  ///< 0: none, here and below
   int64_t adapter_id = 0;
+  int64_t job_id = 0;    ///< the training job whose checkpoint it is
   bool damaged = false;  ///< then the file counts as quarantined
 };
 
@@ -62,8 +69,10 @@ absl::Status DeleteAdapterRow(Sql& sql, int64_t id);
 /// The id is the caller's, from `BeginPublication`.
 absl::Status InsertFile(Sql& sql, const FileRow& row);
 absl::StatusOr<std::optional<FileRow>> FindFile(Sql& sql, int64_t id);
-/// Of the document, its caches and adapters; by id.
+/// Of the document, its caches, adapters and training jobs; by id.
 absl::StatusOr<std::vector<FileRow>> FilesOf(Sql& sql, int64_t document_id);
+/// The job's checkpoint, if any.
+absl::StatusOr<std::vector<FileRow>> FilesOfJob(Sql& sql, int64_t job_id);
 absl::Status UpdateFileRow(Sql& sql, const FileRow& row);
 absl::Status DeleteFileRow(Sql& sql, int64_t id);
 /// Ascending.

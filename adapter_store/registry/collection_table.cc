@@ -52,6 +52,17 @@ CollectionRow Decode(const SqlRow& columns) {
   return row;
 }
 
+absl::StatusOr<std::optional<CollectionRow>> FindOne(Sql& sql, const std::string& where,
+                                                     const SqlValue& parameter) {
+  std::optional<CollectionRow> found;
+  STORE_RETURN_IF_ERROR(
+      sql.Query(absl::StrCat(kSelect, where), {parameter}, [&](const SqlRow& row) {
+        found = Decode(row);
+        return absl::OkStatus();
+      }));
+  return found;
+}
+
 }  // namespace
 
 absl::StatusOr<int64_t> InsertCollection(Sql& sql, const CollectionRow& row) {
@@ -68,13 +79,11 @@ absl::StatusOr<int64_t> InsertCollection(Sql& sql, const CollectionRow& row) {
 }
 
 absl::StatusOr<std::optional<CollectionRow>> FindCollection(Sql& sql, const std::string& name) {
-  std::optional<CollectionRow> found;
-  STORE_RETURN_IF_ERROR(
-      sql.Query(absl::StrCat(kSelect, "WHERE name = $1"), {name}, [&](const SqlRow& row) {
-        found = Decode(row);
-        return absl::OkStatus();
-      }));
-  return found;
+  return FindOne(sql, "WHERE name = $1", name);
+}
+
+absl::StatusOr<std::optional<CollectionRow>> FindCollectionById(Sql& sql, int64_t id) {
+  return FindOne(sql, "WHERE id = $1", id);
 }
 
 absl::StatusOr<std::vector<CollectionRow>> ListCollectionRows(Sql& sql, const std::string& after,

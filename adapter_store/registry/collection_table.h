@@ -29,6 +29,7 @@ struct CollectionUsage {
 /// Returns the new id; ALREADY_EXISTS for a taken name.
 absl::StatusOr<int64_t> InsertCollection(Sql& sql, const CollectionRow& row);
 absl::StatusOr<std::optional<CollectionRow>> FindCollection(Sql& sql, const std::string& name);
+absl::StatusOr<std::optional<CollectionRow>> FindCollectionById(Sql& sql, int64_t id);
 /// By name, those behind `after`.
 absl::StatusOr<std::vector<CollectionRow>> ListCollectionRows(Sql& sql, const std::string& after,
                                                               uint32_t limit);

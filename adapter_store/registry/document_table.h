@@ -52,7 +52,7 @@ absl::Status ScanDocuments(Sql& sql,
                            absl::FunctionRef<absl::Status(const DocumentRow&)> on_document);
 /// Leaves the labels as they are.
 absl::Status UpdateDocumentRow(Sql& sql, const DocumentRow& row);
-/// Its labels, caches, adapters and files' rows go with it.
+/// Its labels, caches, adapters, training jobs and files' rows go with it.
 absl::Status DeleteDocumentRow(Sql& sql, int64_t id);
 
 absl::StatusOr<Labels> LabelsOf(Sql& sql, int64_t document_id);

@@ -121,7 +121,7 @@ TEST(MigrationFaultsTest, ARegistryIsAsItWasOrMigrated) {
       });
 }
 
-TEST(MigrationFaultsTest, ASavedDatabaseOpensWithAllItsRowsAfterAFaultAtAnyCallOfItsStart) {
+TEST(MigrationFaultsTest, ASavedDatabaseIsMigratedWithAllItsRowsAfterAFaultAtAnyCallOfItsStart) {
   std::ifstream dump(std::string(DOCMEM_SOURCE_DIR) +
                      "/adapter_store/registry/testdata/version1.sql");
   std::stringstream statements;
@@ -137,6 +137,7 @@ TEST(MigrationFaultsTest, ASavedDatabaseOpensWithAllItsRowsAfterAFaultAtAnyCallO
           EXPECT_EQ(document->spec.title, "Social Contract");
           EXPECT_EQ(document->caches.size(), 1u);
           EXPECT_EQ(document->adapter_count, 1u);
+          EXPECT_OK((*store)->AddTrainingJob(document->key, "request", "report"));
           EXPECT_OK(Ingest(**store, Key("afterwards"), "text", 1));
         });
 }

@@ -11,7 +11,6 @@ namespace {
 
 using store_test::Hash;
 using store_test::RegistryConformanceTest;
-using store_test::RegistryMaker;
 
 TEST_P(RegistryConformanceTest, FailedBodyChangesNothing) {
   const absl::Status status = registry_->Write([&](Sql& sql) {
@@ -208,12 +207,7 @@ TEST_P(RegistryConformanceTest, CollectionWithDocumentsCanNotGo) {
       registry_->Write([&](Sql& sql) { return DeleteCollectionRow(sql, collection); })));
 }
 
-INSTANTIATE_TEST_SUITE_P(All, RegistryConformanceTest,
-                         ::testing::Values(RegistryMaker{"Sqlite",
-                                                         [](const std::string& folder) {
-                                                           return OpenSqliteRegistry(
-                                                               folder + "/registry.db");
-                                                         }}),
+INSTANTIATE_TEST_SUITE_P(All, RegistryConformanceTest, store_test::AllRegistries(),
                          [](const auto& maker) { return maker.param.name; });
 
 }  // namespace

@@ -11,6 +11,9 @@ namespace docmem::store {
 namespace {
 
 int64_t ChecksumOf(std::span<const SqlValue> columns) {
+  while (!columns.empty() && std::holds_alternative<std::monostate>(columns.back())) {
+    columns = columns.first(columns.size() - 1);
+  }
   std::string bytes;
   for (const SqlValue& column : columns) {
     if (const auto* number = std::get_if<int64_t>(&column)) {

@@ -15,7 +15,8 @@ namespace docmem::store {
 int64_t IntOf(const SqlValue& value);
 std::string TextOf(const SqlValue& value);
 
-/// Columns of a row as they are written: every table's `checksum` column guards the ones before.
+/// Columns of a row as they are written: every table's `checksum` column guards the ones before, up
+/// to the last that isn't NULL, so that a migration may append columns that are NULL in old rows.
 class RowWriter {
  public:
   RowWriter& Add(int64_t value);

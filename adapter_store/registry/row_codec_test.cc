@@ -24,6 +24,19 @@ TEST(RowCodecTest, EveryChangedColumnIsDamage) {
   }
 }
 
+TEST(RowCodecTest, ColumnsAppendedAsNullKeepTheChecksumAndAnyValueInThemIsGuarded) {
+  const std::vector<SqlValue> old = RowWriter().Add(7).Finish();
+  const std::vector<SqlValue> empty = RowWriter().Add(7).AddReference(0).AddReference(0).Finish();
+  const std::vector<SqlValue> set = RowWriter().Add(7).AddReference(0).AddReference(5).Finish();
+  EXPECT_EQ(old.back(), empty.back());
+  EXPECT_NE(set.back(), empty.back());
+  SqlRow row = {SqlValue(int64_t{1})};
+  row.insert(row.end(), set.begin(), set.end());
+  EXPECT_FALSE(RowReader(row).damaged());
+  std::swap(row[2], row[3]);
+  EXPECT_TRUE(RowReader(row).damaged());
+}
+
 TEST(RowCodecTest, ValuesOfTheWrongTypeOrRangeAreDamageNotUndefined) {
   const std::vector<SqlValue> written =
       RowWriter().AddText("x").Add(-1).Add(int64_t{1} << 40).AddText("[1]").Finish();

@@ -11,6 +11,7 @@
 #include "adapter_store/registry/document_table.h"
 #include "adapter_store/registry/row_codec.h"
 #include "adapter_store/registry/sqlite_schema.h"
+#include "adapter_store/registry/training_job_table.h"
 #include "adapter_store/status_macros.h"
 #include "adapter_store/testing/store_test_util.h"
 #include "gtest/gtest.h"
@@ -71,7 +72,7 @@ TEST_F(SqliteRegistryTest, NewerVersionIsRefusedByNumber) {
   EXPECT_OK(OpenSqliteRegistryWith(path(), kTwo));
 }
 
-TEST_F(SqliteRegistryTest, DatabaseOfVersionOneOpensWithAllItsRows) {
+TEST_F(SqliteRegistryTest, DatabaseOfVersionOneIsMigratedWithAllItsRowsWhole) {
   std::ifstream dump(std::string(DOCMEM_SOURCE_DIR) +
                      "/adapter_store/registry/testdata/version1.sql");
   std::stringstream statements;
@@ -99,8 +100,20 @@ TEST_F(SqliteRegistryTest, DatabaseOfVersionOneOpensWithAllItsRows) {
     STORE_ASSIGN_OR_RETURN(const auto files, FilesOf(sql, document->id));
     EXPECT_EQ(files.size(), 5u);
     for (const FileRow& file : files) EXPECT_FALSE(file.damaged);
+    EXPECT_TRUE(ScanTrainingJobs(sql, [](const TrainingJobRow&) {
+                  return absl::InternalError("a job in a registry that knew none");
+                }).ok());
     return absl::OkStatus();
   }));
+  EXPECT_EQ(*Value(**registry, "SELECT CAST(user_version AS TEXT) FROM pragma_user_version"), "2");
+  ASSERT_OK((*registry)->Write([](Sql& sql) -> absl::Status {
+    STORE_ASSIGN_OR_RETURN(auto files, FilesOf(sql, 1));
+    for (const FileRow& file : files) STORE_RETURN_IF_ERROR(UpdateFileRow(sql, file));
+    return InsertTrainingJob(sql, {.document_id = 1}).status();
+  }));
+  EXPECT_EQ(*Value(**registry, "SELECT group_concat(checksum, ' ') FROM files"),
+            "237631476757498519 1253562788612684969 5508870105958940160 -2453056475705713972 "
+            "-8691726231875192384");
 }
 
 TEST_F(SqliteRegistryTest, SymlinkInPlaceOfTheDatabaseIsRefused) {

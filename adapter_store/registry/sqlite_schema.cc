@@ -136,7 +136,26 @@ CREATE TABLE intent_files (
 CREATE INDEX intent_files_by_intent ON intent_files (intent_id);
 )sql";
 
-constexpr const char* kMigrations[] = {kVersion1};
+// Jobs that train adapters, and the files of their checkpoints.
+constexpr char kVersion2[] = R"sql(
+CREATE TABLE training_jobs (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  document_id INTEGER NOT NULL REFERENCES documents (id) ON DELETE CASCADE,
+  state INTEGER NOT NULL,
+  request TEXT NOT NULL,
+  report TEXT NOT NULL,
+  created INTEGER NOT NULL,
+  updated INTEGER NOT NULL,
+  checksum INTEGER NOT NULL
+) STRICT;
+CREATE INDEX training_jobs_by_document ON training_jobs (document_id, state);
+
+-- Guarded by the checksum as if it stood before it.
+ALTER TABLE files ADD COLUMN job_id INTEGER REFERENCES training_jobs (id) ON DELETE CASCADE;
+CREATE INDEX files_by_job ON files (job_id);
+)sql";
+
+constexpr const char* kMigrations[] = {kVersion1, kVersion2};
 
 }  // namespace
 

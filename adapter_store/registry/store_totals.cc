@@ -40,6 +40,10 @@ absl::StatusOr<StoreTotals> TotalsOf(Sql& sql) {
                                       case ArtifactKind::kAdapter:
                                         totals.adapter_bytes += Sum(row[2]);
                                         break;
+                                      case ArtifactKind::kCheckpoint:
+                                        totals.checkpoints += Sum(row[1]);
+                                        totals.checkpoint_bytes += Sum(row[2]);
+                                        break;
                                     }
                                     return absl::OkStatus();
                                   }));

@@ -14,9 +14,11 @@ struct StoreTotals {
   uint64_t texts = 0;
   uint64_t caches = 0;
   uint64_t adapters = 0;
+  uint64_t checkpoints = 0;
   uint64_t text_bytes = 0;
   uint64_t cache_bytes = 0;
   uint64_t adapter_bytes = 0;
+  uint64_t checkpoint_bytes = 0;
   uint64_t quarantined_files = 0;
 };
 

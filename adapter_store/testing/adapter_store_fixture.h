@@ -36,11 +36,9 @@ class AdapterStoreTest : public ::testing::Test {
   }
 
   std::string PathOf(const StoredFile& file) {
-    const char* suffix = file.kind == ArtifactKind::kText    ? "text"
-                         : file.kind == ArtifactKind::kCache ? "cache"
-                                                             : "adapter";
+    const char* const suffixes[] = {"", "text", "cache", "adapter", "checkpoint"};
     return absl::StrFormat("%s/artifacts/%02x/%016x.%s", folder_.path(), file.id % 64, file.id,
-                           suffix);
+                           suffixes[static_cast<int>(file.kind)]);
   }
 
   void FlipByte(const StoredFile& file) {

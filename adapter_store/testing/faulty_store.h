@@ -123,6 +123,13 @@ inline Seen LookAtAll(AdapterStore& store, const std::string& folder) {
         check(adapter.packed);
       }
     }
+    const auto jobs = store.ListTrainingJobs(collection.name, "", {.size = 1000});
+    EXPECT_OK(jobs);
+    for (const TrainingJob& job : jobs->items) {
+      EXPECT_OK(store.GetDocument(job.document));
+      EXPECT_FALSE(HasEnded(job.state) && job.checkpoint.has_value());
+      if (job.checkpoint.has_value()) check(*job.checkpoint);
+    }
   }
   EXPECT_EQ(store.Stats()->quarantined_files, seen.damaged_files);
   EXPECT_EQ(store.Stats()->reserved_bytes, 0u);

@@ -26,6 +26,13 @@ inline std::ostream& operator<<(std::ostream& out, const RegistryMaker& maker) {
   return out << maker.name;
 }
 
+/// Every registry that there is.
+inline auto AllRegistries() {
+  return ::testing::Values(RegistryMaker{"Sqlite", [](const std::string& folder) {
+                                           return OpenSqliteRegistry(folder + "/registry.db");
+                                         }});
+}
+
 class RegistryConformanceTest : public ::testing::TestWithParam<RegistryMaker> {
  protected:
   void SetUp() override { Open(); }

@@ -16,7 +16,6 @@ inline constexpr char kCacheAmbiguous[] = "CACHE_AMBIGUOUS";
 inline constexpr char kChecksumMismatch[] = "CHECKSUM_MISMATCH";
 inline constexpr char kStreamIncomplete[] = "STREAM_INCOMPLETE";
 inline constexpr char kAdapterInvalid[] = "ADAPTER_INVALID";
-inline constexpr char kJobNotFound[] = "JOB_NOT_FOUND";
 inline constexpr char kRequestIdInUse[] = "REQUEST_ID_IN_USE";
 inline constexpr char kIdentityMismatch[] = "IDENTITY_MISMATCH";
 inline constexpr char kAdapterMismatch[] = "ADAPTER_MISMATCH";

@@ -97,7 +97,8 @@ TEST(ToGrpc, EveryReasonIsPartOfTheWireContract) {
         reason::kDocumentNotReady,    reason::kTextNotRetained,    reason::kDeviceBudgetExceeded,
         reason::kHostBudgetExceeded,  reason::kDiskBudgetExceeded, reason::kQuotaMaxBytes,
         reason::kQuotaMaxDocuments,   reason::kDiskFull,           reason::kArtifactDamaged,
-        reason::kDocumentQuarantined, reason::kRecoveryMode,       reason::kRegistryUnavailable}) {
+        reason::kDocumentQuarantined, reason::kRecoveryMode,       reason::kRegistryUnavailable,
+        reason::kJobFinished}) {
     v1::ErrorReason value;
     EXPECT_TRUE(v1::ErrorReason_Parse(name, &value)) << name;
   }

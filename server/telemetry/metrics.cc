@@ -160,8 +160,10 @@ class Metrics::Impl : public prometheus::Collectable {
   }
 
   void TakeDisk(const store::StoreStats& disk) const {
-    const std::pair<const char*, store::KindUsage> kinds[] = {
-        {"text", disk.text}, {"cache", disk.cache}, {"adapter", disk.adapter}};
+    const std::pair<const char*, store::KindUsage> kinds[] = {{"text", disk.text},
+                                                              {"cache", disk.cache},
+                                                              {"adapter", disk.adapter},
+                                                              {"checkpoint", disk.checkpoint}};
     budget.Add({{"tier", "disk"}}).Set(static_cast<double>(disk.budget_bytes));
     for (const auto& [kind, usage] : kinds) {
       const Labels labels{{"tier", "disk"}, {"kind", kind}};

@@ -22,6 +22,7 @@ MetricsSample SampleOf(uint64_t documents) {
   sample.disk->budget_bytes = 1 << 30;
   sample.disk->documents = documents;
   sample.disk->cache = {documents, documents * 4096};
+  sample.disk->checkpoint = {1, 77};
   sample.disk->orphans_collected = 3;
   sample.device.emplace();
   sample.device->budget_bytes = 1 << 20;
@@ -43,6 +44,7 @@ TEST(Metrics, WhatOthersCountIsReadAtEachScrape) {
   EXPECT_THAT(text, HasSubstr("docmem_budget_bytes{tier=\"disk\"} 1073741824"));
   EXPECT_THAT(text, HasSubstr("docmem_resident_bytes{kind=\"cache\",tier=\"device\"} 4096"));
   EXPECT_THAT(text, HasSubstr("docmem_resident_items{kind=\"cache\",tier=\"disk\"} 5"));
+  EXPECT_THAT(text, HasSubstr("docmem_resident_bytes{kind=\"checkpoint\",tier=\"disk\"} 77"));
   EXPECT_THAT(text, HasSubstr("docmem_hits_total{kind=\"cache\",tier=\"device\"} 7"));
   EXPECT_THAT(text,
               HasSubstr("docmem_loads_total{kind=\"cache\",result=\"failed\",tier=\"device\"} 1"));
