@@ -2,8 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
+#include <thread>
+
 #include "absl/time/clock.h"
 #include "client/admin_client.h"
+#include "client/collection_client.h"
 #include "client/error.h"
 #include "client/internal/retrying_channel.h"
 #include "client/testing/fake_clock.h"
@@ -60,6 +64,25 @@ TEST(Connection, AnAbsentDaemonIsUnavailableAfterAFewTries) {
   EXPECT_NE(status.message().find(address), std::string::npos);
   EXPECT_EQ(DetailOf(status).reason, "");
   EXPECT_EQ(clock->sleeps().size(), 4U);
+}
+
+TEST(Connection, ACallThatMustNotComeTwiceWaitsForItsConnection) {
+  std::string address;
+  {
+    const FakeDaemon daemon;
+    address = daemon.address();
+  }
+  std::optional<FakeDaemon> late;
+  std::jthread start([&] {
+    absl::SleepFor(absl::Milliseconds(300));
+    late.emplace(address);
+  });
+  CollectionClient client(*Connection::Open({.address = address}));
+  v1::CreateCollectionRequest request;
+  request.set_name("c");
+  const absl::Status status = client.Create(request).status();
+  start.join();
+  EXPECT_TRUE(absl::IsUnimplemented(status)) << status;  // what it says to every call
 }
 
 TEST(Connection, TheDeadlineBoundsACallThatGetsNoAnswer) {

@@ -17,6 +17,8 @@ namespace docmem::client::internal {
 namespace {
 
 constexpr size_t kMaxIdBytes = 128;
+// For a first connection: some attempts, at the pace of the channel's arguments.
+constexpr std::chrono::seconds kConnectTime{1};
 
 bool IsId(const std::string& text) {
   const auto allowed = [](unsigned char c) {
@@ -105,6 +107,12 @@ Outcome RetryingChannel::TryOnce(const Call& call, absl::Time deadline, const st
   if (!call.document.empty()) context.AddMetadata(kDocumentHeader, call.document);
   if (!options_.token.empty()) {
     context.AddMetadata("authorization", absl::StrCat("Bearer ", options_.token));
+  }
+  // Whether a call that found no connection was ever sent can't be told afterwards, so one that
+  // must not come twice waits for its connection.
+  if (call.repeat == Repeat::kUnsafe) {
+    channel_->WaitForConnected(
+        std::min(context.deadline(), std::chrono::system_clock::now() + kConnectTime));
   }
   const std::stop_callback cancel(stop, [&context] { context.TryCancel(); });
   Attempt done = attempt(&context);

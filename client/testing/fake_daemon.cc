@@ -156,10 +156,11 @@ struct FakeDaemon::Services {
   Admin admin;
 };
 
-FakeDaemon::FakeDaemon() : services_(std::make_unique<Services>(&handlers)) {
+FakeDaemon::FakeDaemon(const std::string& address)
+    : services_(std::make_unique<Services>(&handlers)) {
   int port = 0;
   grpc::ServerBuilder builder;
-  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+  builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port);
   builder.RegisterService(&services_->query);
   builder.RegisterService(&services_->document);
   builder.RegisterService(&services_->adapter);

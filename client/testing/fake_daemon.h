@@ -87,10 +87,10 @@ struct FakeHandlers {
   UnaryHandler<v1::DrainRequest, v1::DrainResponse> drain;
 };
 
-/// A server on a free loopback port whose RPCs do what a test says.
+/// A server on a loopback port, by default a free one, whose RPCs do what a test says.
 class FakeDaemon {
  public:
-  FakeDaemon();
+  explicit FakeDaemon(const std::string& address = "127.0.0.1:0");
   ~FakeDaemon();
 
   FakeHandlers handlers;
