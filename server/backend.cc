@@ -1,5 +1,6 @@
 #include "server/backend.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -9,6 +10,7 @@
 #include "server/errors/error.h"
 #include "server/errors/from_exception.h"
 #include "server/ingest/builder.h"
+#include "server/jobs/training_queue.h"
 #include "server/memory_plan.h"
 #include "server/query/scheduler.h"
 #include "server/runtime/engine_loop.h"
@@ -67,14 +69,27 @@ class BackendImpl : public Backend {
                     .kv_budget_bytes = options.kv_budget_bytes}),
         intake_(engine, parts.store, &memories_, options.max_adapter_rank),
         archives_(
-            {.engine = engine, .store = parts.store, .residency = &memories_, .intake = &intake_}) {
-  }
+            {.engine = engine, .store = parts.store, .residency = &memories_, .intake = &intake_}),
+        trainings_({.engine = engine,
+                    .store = parts.store,
+                    .intake = &intake_,
+                    .loop = &loop_,
+                    .executor = parts.executor,
+                    .metrics = parts.metrics,
+                    .log = parts.log},
+                   {.max_rank = std::min(options.max_adapter_rank, training::kMaxTrainedRank),
+                    .question_reserve_tokens = options.question_reserve,
+                    .checkpoint_interval = absl::Seconds(options.checkpoint_seconds)}) {}
+
+  /// See `TrainingQueue::Resume`.
+  absl::Status ResumeTrainings() { return trainings_.Resume(); }
 
   Residency* residency() override { return &memories_; }
   Asker* asker() override { return &scheduler_; }
   Builds* builds() override { return &builder_; }
   AdapterIntake* intake() override { return &intake_; }
   Archives* archives() override { return &archives_; }
+  Trainings* trainings() override { return &trainings_; }
   const ModelFacts* model() const override { return &model_; }
 
   QueueFacts Queue() const override {
@@ -86,6 +101,7 @@ class BackendImpl : public Backend {
   }
   absl::Duration SliceAge() const override { return loop_.SliceAge(); }
 
+  void SuspendTrainings(const absl::Status& status) override { trainings_.EndAll(status); }
   void EndAll(const absl::Status& status) override {
     scheduler_.Close(status);
     builder_.Close(status);
@@ -114,6 +130,7 @@ class BackendImpl : public Backend {
   Scheduler scheduler_;
   AdapterIntake intake_;
   Archives archives_;
+  TrainingQueue trainings_;
 };
 
 // The compute type is settled at a data folder's first start: a cache of another type is another
@@ -199,7 +216,11 @@ absl::StatusOr<std::unique_ptr<Backend>> Backend::Load(const ServerOptions& opti
   absl::Status stored = parts.store->PutSetting(kDtypeSetting, (*engine)->identity().dtype);
   if (!stored.ok()) return stored;
   ModelFacts facts = FactsOf(**engine, options.device);
-  return std::make_unique<BackendImpl>(options, parts, *std::move(engine), std::move(facts));
+  auto backend =
+      std::make_unique<BackendImpl>(options, parts, *std::move(engine), std::move(facts));
+  absl::Status resumed = backend->ResumeTrainings();
+  if (!resumed.ok()) return resumed;
+  return backend;
 }
 
 }  // namespace docmem::server

@@ -11,11 +11,13 @@
 #include "server/ingest/adapter_intake.h"
 #include "server/ingest/archives.h"
 #include "server/ingest/build.h"
+#include "server/jobs/training.h"
 #include "server/query/asker.h"
 #include "server/runtime/executor.h"
 #include "server/runtime/residency.h"
 #include "server/runtime/timer.h"
 #include "server/services/facts.h"
+#include "server/telemetry/log.h"
 #include "server/telemetry/metrics.h"
 
 namespace docmem::server {
@@ -30,6 +32,7 @@ class Backend {
     Executor* loaders = nullptr;   ///< for loads into the device tier
     Timer* timer = nullptr;
     Metrics* metrics = nullptr;
+    Log* log = nullptr;
     /// Gets 0 to 1 while the model loads; false: stop loading (then CANCELLED).
     std::function<bool(double)> progress;
   };
@@ -48,12 +51,16 @@ class Backend {
   virtual Builds* builds() = 0;
   virtual AdapterIntake* intake() = 0;
   virtual Archives* archives() = 0;
+  virtual Trainings* trainings() = 0;
   virtual const ModelFacts* model() const = 0;
 
   virtual QueueFacts Queue() const = 0;
   /// For how long the engine's current step has been running.
   virtual absl::Duration SliceAge() const = 0;
 
+  /// Stops trainings behind a checkpoint, for the next start to go on with; first at the end, so
+  /// that what drains has the engine to itself.
+  virtual void SuspendTrainings(const absl::Status& status) = 0;
   /// Ends waiting and running work with `status`; it closes soon after.
   virtual void EndAll(const absl::Status& status) = 0;
   /// Joins the engine's thread; whatever is still open is closed with `status`.

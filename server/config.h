@@ -34,6 +34,7 @@ struct ServerOptions {
   uint32_t max_adapter_rank = 64;
   uint32_t drain_seconds = 60;
   uint32_t watchdog_seconds = 120;
+  uint32_t checkpoint_seconds = 30;
   LogLevel log_level = LogLevel::kInfo;
   bool recovery = false;
   bool insecure = false;

@@ -187,6 +187,8 @@ std::vector<Setting> AllSettings() {
              "For open requests to end after SIGTERM"),
       Number("watchdog_seconds", &O::watchdog_seconds, {1, 86400},
              "Longest step of the engine before liveness fails"),
+      Number("checkpoint_seconds", &O::checkpoint_seconds, {0, 86400},
+             "Between two checkpoints of a training: what is trained again after a crash"),
       Level("log_level", "debug, info, warning or error"),
       Flag("recovery", &O::recovery,
            "Start without the model and without its memory, to list and delete what is stored"),

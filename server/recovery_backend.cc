@@ -46,10 +46,12 @@ class RecoveryBackend final : public Backend {
   Builds* builds() override { return nullptr; }
   AdapterIntake* intake() override { return nullptr; }
   Archives* archives() override { return nullptr; }
+  Trainings* trainings() override { return nullptr; }
   const ModelFacts* model() const override { return nullptr; }
 
   QueueFacts Queue() const override { return {}; }
   absl::Duration SliceAge() const override { return absl::ZeroDuration(); }
+  void SuspendTrainings(const absl::Status&) override {}
   void EndAll(const absl::Status&) override {}
   void Stop(const absl::Status&) override {}
 

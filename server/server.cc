@@ -75,13 +75,18 @@ class Daemon {
   Late<Asker> late_asker_;
   Late<AdapterIntake> late_intake_;
   Late<Archives> late_archives_;
+  Late<Trainings> late_trainings_;
   Late<const ModelFacts> late_model_;
 
   CollectionService collections_{context_, &late_store_, &late_residency_};
   DocumentService documents_{context_,
-                             {&late_store_, &late_builds_, &late_residency_, &late_archives_}};
+                             {.store = &late_store_,
+                              .builds = &late_builds_,
+                              .trainings = &late_trainings_,
+                              .residency = &late_residency_,
+                              .archives = &late_archives_}};
   AdapterService adapters_{context_, {&late_store_, &late_residency_, &late_intake_}};
-  TrainingService trainings_{context_};
+  TrainingService trainings_{context_, &late_trainings_};
   QueryService queries_{context_, &late_asker_};
   AdminService admin_{context_, AdminParts()};
   HealthService health_{&lifecycle_, [this] { return Alive(); }};
@@ -196,6 +201,7 @@ absl::Status Daemon::Load(const std::atomic<bool>& stop) {
                                           .loaders = &loaders_,
                                           .timer = &timer_,
                                           .metrics = &metrics_,
+                                          .log = log_,
                                           .progress = [&](double part) {
                                             lifecycle_.SetLoadProgress(part);
                                             return !stop.load();
@@ -226,6 +232,7 @@ void Daemon::Publish(std::unique_ptr<Backend> backend) {
   late_asker_.Set(backend_->asker());
   late_intake_.Set(backend_->intake());
   late_archives_.Set(backend_->archives());
+  late_trainings_.Set(backend_->trainings());
   late_model_.Set(backend_->model());
   late_backend_.Set(backend_.get());
   metrics_.SetSampler([this] { return Sample(); });
@@ -246,6 +253,7 @@ void Daemon::Stop() {
   log_->Info("stopping", {{"open_calls", open_calls_.count()}});
   const absl::Status why = Error(absl::StatusCode::kUnavailable, reason::kShuttingDown,
                                  "the daemon stops; ask another replica or later");
+  if (backend_) backend_->SuspendTrainings(why);
   const bool drained = WaitUntilIdle(began + absl::Seconds(options_.drain_seconds));
   if (!drained) {
     log_->Warning("drain deadline passed", {{"open_calls", open_calls_.count()}});

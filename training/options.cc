@@ -97,6 +97,36 @@ std::string OptionsJson(const TrainingOptions& options) {
   return json.dump();
 }
 
+TrainingOptions OptionsFromJson(std::string_view text) {
+  try {
+    const nlohmann::json json = nlohmann::json::parse(text);
+    const auto supervision = SupervisionFromName(json.at("supervision").get<std::string>());
+    std::vector<engine::Module> modules;
+    for (const nlohmann::json& name : json.at("modules")) {
+      modules.push_back(engine::ModuleFromName(name.get<std::string>()).value());
+    }
+    return {.supervision = supervision.value(),
+            .rank = json.at("rank"),
+            .alpha = json.at("alpha"),
+            .modules = std::move(modules),
+            .dropout = json.at("dropout"),
+            .rank_stabilised = json.at("rank_stabilised"),
+            .epochs = json.at("epochs"),
+            .learning_rate = json.at("learning_rate"),
+            .warmup = json.at("warmup"),
+            .weight_decay = json.at("weight_decay"),
+            .max_gradient_norm = json.at("max_gradient_norm"),
+            .batch_size = json.at("batch_size"),
+            .accumulation = json.at("accumulation"),
+            .holdout = json.at("holdout"),
+            .patience = json.at("patience"),
+            .seed = json.at("seed"),
+            .recompute = json.at("recompute")};
+  } catch (const std::exception& error) {
+    engine::ThrowDataLoss("options", std::string("can't be read: ") + error.what());
+  }
+}
+
 double LoraScale(const TrainingOptions& options) {
   const double rank = options.rank;
   return options.alpha / (options.rank_stabilised ? std::sqrt(rank) : rank);

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/model/lora.h"
+#include "engine/model/module.h"
 
 namespace docmem::training {
 
@@ -69,6 +69,8 @@ void ValidateOptions(const TrainingOptions& options);
 
 /// All fields as a JSON object; equal options give equal texts.
 std::string OptionsJson(const TrainingOptions& options);
+/// The options of a text that `OptionsJson` has made. Throws `kDataLoss` for any other.
+TrainingOptions OptionsFromJson(std::string_view text);
 
 /// What the update is multiplied with: alpha/r, or alpha/√r.
 double LoraScale(const TrainingOptions& options);

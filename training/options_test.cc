@@ -55,6 +55,20 @@ TEST(TrainingOptionsTest, TheTextTellsOptionsApart) {
   EXPECT_NE(OptionsJson({.modules = {engine::Module::kQ}}), defaults);
 }
 
+TEST(TrainingOptionsTest, TheTextGivesTheOptionsBack) {
+  const TrainingOptions options{.supervision = Supervision::kContextQa,
+                                .rank = 3,
+                                .modules = {engine::Module::kV, engine::Module::kDown},
+                                .learning_rate = 1.0 / 3.0,
+                                .seed = 0xFFFFFFFFFFFFFFFF};
+  EXPECT_EQ(OptionsJson(OptionsFromJson(OptionsJson(options))), OptionsJson(options));
+  for (const char* text : {"", "{}", "[]", R"({"supervision": "OTHER"})"}) {
+    const auto error = ErrorOf([&] { OptionsFromJson(text); });
+    ASSERT_TRUE(error) << text;
+    EXPECT_EQ(error->kind(), engine::ErrorKind::kDataLoss) << text;
+  }
+}
+
 TEST(TrainingOptionsTest, ScaleIsAlphaByRankOrByItsRoot) {
   TrainingOptions options{.rank = 16, .alpha = 8.0};
   EXPECT_DOUBLE_EQ(LoraScale(options), 0.5);

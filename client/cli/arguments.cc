@@ -90,6 +90,15 @@ Value Decimal(const std::string& placeholder, double* target) {
           }};
 }
 
+Value Decimal(const std::string& placeholder, std::optional<double>* target) {
+  return {.placeholder = placeholder, .assign = [target](const std::string& text) {
+            double number = 0;
+            absl::Status status = Decimal("", &number).assign(text);
+            if (status.ok()) *target = number;
+            return status;
+          }};
+}
+
 Value Pairs(std::map<std::string, std::string>* target) {
   return {
       .placeholder = "KEY=VALUE", .repeated = true, .assign = [target](const std::string& text) {

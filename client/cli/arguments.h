@@ -31,6 +31,7 @@ Value Number(const std::string& placeholder, uint64_t* target);
 Value Number(const std::string& placeholder, std::optional<uint32_t>* target);
 Value Number(const std::string& placeholder, std::optional<uint64_t>* target);
 Value Decimal(const std::string& placeholder, double* target);
+Value Decimal(const std::string& placeholder, std::optional<double>* target);
 /// KEY=VALUE, repeated.
 Value Pairs(std::map<std::string, std::string>* target);
 /// One of `choices`.

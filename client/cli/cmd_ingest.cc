@@ -39,6 +39,8 @@ class IngestCommand final : public Command {
                      "Overwrite another text under this id: needs --revision");
     arguments().Option("--revision", Number("N", &revision_),
                        "With --replace: the document's revision that was seen");
+    arguments().Flag("--train", &train_,
+                     "Train an adapter once it is ready, as docmem train does without options");
     arguments().Flag("--detach", &detach_, "Return once the text has arrived; the daemon goes on");
   }
 
@@ -70,6 +72,7 @@ class IngestCommand final : public Command {
     options->set_title(title_);
     options->mutable_labels()->insert(labels_.begin(), labels_.end());
     options->set_pin(pin_);
+    if (train_) options->mutable_train_after();
     if (retain_text_) options->set_retain_text(*retain_text_);
     return build_.Fill(options);
   }
@@ -133,6 +136,7 @@ class IngestCommand final : public Command {
   std::string title_;
   std::map<std::string, std::string> labels_;
   bool pin_ = false;
+  bool train_ = false;
   std::optional<bool> retain_text_;
   bool replace_ = false;
   uint64_t revision_ = 0;

@@ -21,6 +21,7 @@ void AddCommands(CommandGroup* root) {
   root->Add(MakeCacheGroup());
   root->Add(MakeAdapterGroup());
   root->Add(MakeTrainCommand());
+  root->Add(MakeEvalCommand());
   root->Add(MakeJobsGroup());
   root->Add(MakeCollectionGroup());
   root->Add(MakeStatusCommand());

@@ -18,6 +18,7 @@ std::unique_ptr<Command> MakeCollectionGroup();
 std::unique_ptr<Command> MakeCompletionCommand(const Command* root);
 std::unique_ptr<Command> MakeDeleteCommand();
 std::unique_ptr<Command> MakeDrainCommand();
+std::unique_ptr<Command> MakeEvalCommand();
 std::unique_ptr<Command> MakeExportCommand();
 std::unique_ptr<Command> MakeHealthCommand();
 std::unique_ptr<Command> MakeImportCommand();

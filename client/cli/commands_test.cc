@@ -272,6 +272,16 @@ TEST_F(CliTest, AnExportAppearsOnlyWhole) {
   EXPECT_EQ(Read(path), "abc");
 }
 
+TEST_F(CliTest, PairsForATrainingAreReadLineByLine) {
+  const std::string bad = Write("bad.jsonl", R"({"question": "q", "answer": "a"})"
+                                             "\n{}\n");
+  EXPECT_EQ(Docmem({"train", "d1", "--qa", bad}), kFailed);
+  EXPECT_THAT(err_, HasSubstr("bad.jsonl, line 2"));
+  EXPECT_EQ(Docmem({"train", "d1", "--qa", Write("none.jsonl", "\n")}), kFailed);
+  EXPECT_THAT(err_, HasSubstr("has no questions"));
+  EXPECT_EQ(Docmem({"train", "d1", "--alpha", "much"}), kUsage);
+}
+
 TEST_F(CliTest, RpcsThatDoNotExistYetSayIt) {
   for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{
            {"train", "d1"}, {"jobs", "list"}, {"jobs", "show", "j", "--follow"}, {"route", "q"}}) {

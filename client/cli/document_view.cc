@@ -54,17 +54,6 @@ std::string AdapterText(const v1::Document& document) {
   return absl::StrCat("version ", document.current_adapter_version(), " is current, ", count);
 }
 
-void PrintEvaluation(const v1::Evaluation& evaluation, std::ostream& out) {
-  out << "\nEvaluation of " << FormatTime(evaluation.create_time()) << '\n';
-  Table table({"MODE", ">RATIO", ">QUESTIONS", ">ROUGE-L", ">FIRST TOKEN", ">MEMORY"});
-  for (const v1::Evaluation::Row& row : evaluation.rows()) {
-    table.Add({NameOf(row.mode()), FormatRatio(row.ratio_ppm()), absl::StrCat(row.questions()),
-               absl::StrFormat("%.1f", 100 * row.rouge_l()),
-               FormatSeconds(row.first_token_seconds()), FormatBytes(row.memory_bytes())});
-  }
-  table.Print(out);
-}
-
 }  // namespace
 
 void PrintCaches(const google::protobuf::RepeatedPtrField<v1::Cache>& caches,
@@ -79,6 +68,19 @@ void PrintCaches(const google::protobuf::RepeatedPtrField<v1::Cache>& caches,
                FormatBytes(cache.stored_bytes()), FormatBytes(cache.device_bytes()),
                FormatBytes(cache.full_bytes()),
                cache.id() == default_id ? absl::StrCat(state, ", default") : state, cache.id()});
+  }
+  table.Print(out);
+}
+
+void PrintEvaluation(const v1::Evaluation& evaluation, std::ostream& out) {
+  if (evaluation.has_create_time()) {
+    out << "Evaluation of " << FormatTime(evaluation.create_time()) << '\n';
+  }
+  Table table({"MODE", ">RATIO", ">QUESTIONS", ">ROUGE-L", ">FIRST TOKEN", ">MEMORY"});
+  for (const v1::Evaluation::Row& row : evaluation.rows()) {
+    table.Add({NameOf(row.mode()), FormatRatio(row.ratio_ppm()), absl::StrCat(row.questions()),
+               absl::StrFormat("%.1f", 100 * row.rouge_l()),
+               FormatSeconds(row.first_token_seconds()), FormatBytes(row.memory_bytes())});
   }
   table.Print(out);
 }
@@ -106,7 +108,10 @@ void PrintDocument(const v1::Document& document, std::ostream& out) {
     out << '\n';
     PrintCaches(document.caches(), document.default_cache_id(), out);
   }
-  if (document.has_evaluation()) PrintEvaluation(document.evaluation(), out);
+  if (document.has_evaluation()) {
+    out << '\n';
+    PrintEvaluation(document.evaluation(), out);
+  }
 }
 
 void PrintDocuments(const std::vector<v1::Document>& documents, std::ostream& out) {

@@ -20,6 +20,9 @@ void PrintDocuments(const std::vector<v1::Document>& documents, std::ostream& ou
 void PrintCaches(const google::protobuf::RepeatedPtrField<v1::Cache>& caches,
                  const std::string& default_id, std::ostream& out);
 
+/// One line for each way that was measured.
+void PrintEvaluation(const v1::Evaluation& evaluation, std::ostream& out);
+
 /// "debian-social-contract: 1413 tokens, ready".
 std::string DocumentLine(const v1::Document& document);
 

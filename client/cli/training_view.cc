@@ -1,5 +1,6 @@
 #include "client/cli/training_view.h"
 
+#include <algorithm>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -13,10 +14,11 @@
 namespace docmem::cli {
 namespace {
 
-std::string StepText(const v1::TrainingStep& step) {
-  return absl::StrFormat("step %d of %d, loss %.4f, %.0f tokens/s, %s left", step.step(),
-                         step.total_steps(), step.loss(), step.tokens_per_second(),
-                         FormatSeconds(step.remaining_seconds()));
+void ShowStep(const v1::TrainingStep& step, ProgressLine* line) {
+  line->ShowBar("training", static_cast<double>(step.step()) / std::max(1U, step.total_steps()),
+                absl::StrFormat("step %d of %d, loss %.4f, %.0f tokens/s, %s left", step.step(),
+                                step.total_steps(), step.loss(), step.tokens_per_second(),
+                                FormatSeconds(step.remaining_seconds())));
 }
 
 }  // namespace
@@ -27,6 +29,10 @@ void PrintJob(const v1::TrainingJob& job, std::ostream& out) {
   fields.Add("document", absl::StrCat(job.collection(), "/", job.document()));
   fields.Add("state", NameOf(job.state()));
   fields.Add("reason", job.message());
+  if (job.qa_given() + job.qa_synthesized() + job.qa_dropped() > 0) {
+    fields.Add("pairs", absl::StrCat(job.qa_given(), " given, ", job.qa_synthesized(),
+                                     " written by the model, ", job.qa_dropped(), " dropped"));
+  }
   fields.Add("step", absl::StrCat(job.step(), " of ", job.total_steps()));
   fields.Add("loss", absl::StrFormat("%.4f", job.loss()));
   if (job.holdout_loss() > 0) fields.Add("held-out", absl::StrFormat("%.4f", job.holdout_loss()));
@@ -50,7 +56,7 @@ absl::Status FollowJob(const Session& session, const std::string& job_id) {
           session.PrintJson(event);
           session.out().flush();
         } else {
-          line.Show(event.has_step() ? StepText(event.step()) : NameOf(event.job().state()));
+          event.has_step() ? ShowStep(event.step(), &line) : line.Show(NameOf(last.state()));
         }
       },
       session.call());

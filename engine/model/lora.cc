@@ -2,26 +2,6 @@
 
 namespace docmem::engine {
 
-std::string_view ModuleName(Module module) {
-  switch (module) {
-    case Module::kQ:
-      return "q_proj";
-    case Module::kK:
-      return "k_proj";
-    case Module::kV:
-      return "v_proj";
-    case Module::kO:
-      return "o_proj";
-    case Module::kGate:
-      return "gate_proj";
-    case Module::kUp:
-      return "up_proj";
-    case Module::kDown:
-      return "down_proj";
-  }
-  return "";
-}
-
 LinearShape ShapeOf(Module module, const ModelConfig& config) {
   const int64_t query = config.query_heads * config.head_dim;
   const int64_t kv = config.kv_heads * config.head_dim;

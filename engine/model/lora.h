@@ -4,19 +4,12 @@
 
 #include <array>
 #include <cstdint>
-#include <string_view>
 #include <vector>
 
 #include "engine/model/model_config.h"
+#include "engine/model/module.h"
 
 namespace docmem::engine {
-
-/// The seven linear modules of a block that an adapter may change.
-enum class Module { kQ, kK, kV, kO, kGate, kUp, kDown };
-inline constexpr int kModuleCount = 7;
-
-/// Name of the module as in Hugging Face and PEFT files, e.g. "q_proj".
-std::string_view ModuleName(Module module);
 
 struct LinearShape {
   int64_t out = 0;

@@ -46,6 +46,7 @@ store::AdapterSpec SpecOf(const AdapterUpload& upload, const engine::PackedAdapt
   spec.max_rank = packed.description.max_rank;
   spec.prompt_format_digest = upload.prompt_format_digest;
   spec.text_digest = upload.text_digest;
+  spec.training_job_id = upload.training_job_id;
   spec.device_bytes = engine::HugeBuffer::SizeFor(packed.file.size());
   return spec;
 }

@@ -25,6 +25,7 @@ struct AdapterUpload {
   bool allow_other_base = false;
   std::string prompt_format_digest;  ///< empty: the engine's
   std::string text_digest;           ///< empty: the document's
+  std::string training_job_id;       ///< empty: it was made elsewhere
   bool keep_current = false;
   std::map<std::string, std::string> files;  ///< of the PEFT folder, by name
 };

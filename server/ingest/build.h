@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -27,6 +28,9 @@ struct IngestRequest {
   std::optional<bool> retain_text;  ///< unset: as the collection says
   bool replace = false;
   uint64_t revision = 0;  ///< with `replace`: of the document that is overwritten
+  /// Unless empty: called once the document is ready, on a thread that may block; queues a training
+  /// and gives its id. Its failure is the build's, the document stays.
+  std::function<absl::StatusOr<std::string>(const store::DocumentKey&)> when_ready;
 };
 
 /// Who makes caches. Modes that use the base model's cache make that one; then the rest is ignored.
@@ -58,6 +62,7 @@ struct BuildResult {
   store::Document document;
   std::vector<std::string> cache_ids;        ///< in the order asked
   std::vector<std::string> built_cache_ids;  ///< of those, made by this build
+  std::string training_id;                   ///< of the training that was queued; empty: none was
   absl::Duration queue, tokenize, prefill, score, publish;
 };
 

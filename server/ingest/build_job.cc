@@ -52,7 +52,8 @@ bool BuildJob::Equals(const BuildJob& other) const {
   // Which adapter is current may change between two requests.
   const bool same_maker =
       maker_ == other.maker_ && (engine::UsesBaseCache(maker_.mode) || maker_.adapter_version != 0);
-  return ingests_ == other.ingests_ && same_maker && a.text_sha256 == b.text_sha256 &&
+  const bool follows = a.when_ready || b.when_ready;  // what follows can't be compared
+  return !follows && ingests_ == other.ingests_ && same_maker && a.text_sha256 == b.text_sha256 &&
          SameCompressions(a.compressions, b.compressions) && a.system_text == b.system_text &&
          a.title == b.title && a.labels == b.labels && a.pin == b.pin &&
          a.retain_text == b.retain_text && a.replace == b.replace && a.revision == b.revision;
@@ -128,7 +129,7 @@ void BuildJob::Prepare() {
   ChooseMissing();
   if (missing_.empty()) {
     result_.document = document_;
-    return Close(result_);
+    return Succeed();
   }
   adapter_ ? LeaseAdapter() : Prefill();
 }

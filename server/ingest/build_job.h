@@ -56,6 +56,8 @@ class BuildJob : public TensorWork, public std::enable_shared_from_this<BuildJob
   absl::StatusOr<store::Document> PublishFiles();
   void SettleMemories(const store::Document& document);
   absl::Status cancelled() const;
+  /// Queues what shall follow, then closes.
+  void Succeed();
   void Fail(absl::Status status);
   void Close(const absl::StatusOr<BuildResult>& result);
   void Report(BuildProgress::Phase phase, double fraction);

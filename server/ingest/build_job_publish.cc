@@ -27,6 +27,15 @@ void BuildJob::Publish() {
   SettleMemories(*document);
   result_.built_cache_ids = missing_ids_;
   result_.document = *std::move(document);
+  Succeed();
+}
+
+void BuildJob::Succeed() {
+  if (request_.when_ready) {
+    absl::StatusOr<std::string> training = request_.when_ready(request_.key);
+    if (!training.ok()) return Close(training.status());
+    result_.training_id = *std::move(training);
+  }
   Close(result_);
 }
 

@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -17,6 +18,7 @@ struct EngineLoop::Command {
   engine::SequenceRequest request;
   std::shared_ptr<SequenceSink> sink;
   std::shared_ptr<TensorWork> work;
+  WorkUrgency urgency = WorkUrgency::kForeground;
   absl::Status status;
 };
 
@@ -63,9 +65,10 @@ void EngineLoop::Cancel(Ticket ticket, absl::Status status) {
   Send(std::move(command));
 }
 
-EngineLoop::Ticket EngineLoop::Post(std::shared_ptr<TensorWork> work) {
+EngineLoop::Ticket EngineLoop::Post(std::shared_ptr<TensorWork> work, WorkUrgency urgency) {
   Command command;
   command.kind = Command::Kind::kPost;
+  command.urgency = urgency;
   command.work = std::move(work);
   return Send(std::move(command));
 }
@@ -165,7 +168,7 @@ void EngineLoop::Apply(Command& command) {
       }
       return;
     case Command::Kind::kPost:
-      work_.push_back(Work{command.ticket, std::move(command.work)});
+      work_.push_back(Work{command.ticket, std::move(command.work), command.urgency});
       return;
     case Command::Kind::kWithdraw:
       for (auto it = work_.begin(); it != work_.end(); ++it) {
@@ -216,8 +219,23 @@ void EngineLoop::WorkUnits(absl::Duration step) {
   }
 }
 
+std::list<EngineLoop::Work>::iterator EngineLoop::NextWork() {
+  const auto oldest = [this](WorkUrgency urgency) {
+    return std::ranges::find(work_, urgency, &Work::urgency);
+  };
+  const auto foreground = oldest(WorkUrgency::kForeground);
+  const auto background = oldest(WorkUrgency::kBackground);
+  if (foreground == work_.end() || background == work_.end()) {
+    background_due_ = absl::ZeroDuration();
+    return work_.begin();
+  }
+  return background_due_ > absl::ZeroDuration() ? background : foreground;
+}
+
 void EngineLoop::RunOneUnit() {
-  const std::shared_ptr<TensorWork> work = work_.front().work;
+  const auto next = NextWork();
+  const std::shared_ptr<TensorWork> work = next->work;
+  const absl::Time began = absl::Now();
   absl::Status status;
   bool done = false;
   try {
@@ -226,8 +244,12 @@ void EngineLoop::RunOneUnit() {
   } catch (...) {
     status = StatusFromException(std::current_exception());
   }
+  const absl::Duration took = absl::Now() - began;
+  const double share = options_.least_background_share;
+  background_due_ +=
+      next->urgency == WorkUrgency::kBackground ? -took : took * (share / (1.0 - share));
   if (!done && status.ok()) return;
-  work_.pop_front();
+  work_.erase(next);
   PublishCounts();
   work->OnClosed(status);
 }

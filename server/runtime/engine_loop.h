@@ -39,6 +39,9 @@ class TensorWork {
   virtual void OnClosed(const absl::Status& status) = 0;
 };
 
+/// Who waits for work: somebody for an ingestion, nobody for a training.
+enum class WorkUrgency { kForeground, kBackground };
+
 struct EngineLoopOptions {
   engine::SessionOptions session;
   /// How long units of work may run on end while no sequence runs.
@@ -46,11 +49,13 @@ struct EngineLoopOptions {
   /// Which part of the engine's time waiting work gets at least while sequences run: one unit
   /// between two decode steps, and more where units are short.
   double least_work_share = 0.1;
+  /// Which part of the work's time background work gets at least while foreground work waits.
+  double least_background_share = 0.1;
 };
 
 /// The one thread of a device that owns the session and runs all tensor work. Each turn: take the
 /// mailbox, one decode step over all running sequences, a unit (or some short ones) of the oldest
-/// work.
+/// foreground work, or of the oldest background work where there is none or its share is due.
 ///
 /// All public functions may be called from any thread; none waits for tensor work but `Stop`.
 class EngineLoop {
@@ -68,8 +73,8 @@ class EngineLoop {
   /// Ends a sequence at the next step with `status`; unknown or ended tickets are ignored.
   void Cancel(Ticket ticket, absl::Status status);
 
-  /// Work runs in the order it was posted, one at a time, to its end.
-  Ticket Post(std::shared_ptr<TensorWork> work);
+  /// Work of one urgency runs in the order it was posted, one at a time, to its end.
+  Ticket Post(std::shared_ptr<TensorWork> work, WorkUrgency urgency = WorkUrgency::kForeground);
   /// Ends work before its next unit with `status`; unknown or ended tickets are ignored.
   void Withdraw(Ticket ticket, absl::Status status);
 
@@ -91,6 +96,7 @@ class EngineLoop {
   struct Work {
     Ticket ticket = 0;
     std::shared_ptr<TensorWork> work;
+    WorkUrgency urgency = WorkUrgency::kForeground;
   };
 
   Ticket Send(Command command);
@@ -101,6 +107,8 @@ class EngineLoop {
   /// Returns how long it took.
   absl::Duration DecodeStep();
   void WorkUnits(absl::Duration step);
+  /// The work whose turn it is; there is some.
+  std::list<Work>::iterator NextWork();
   void RunOneUnit();
   void CloseSequence(engine::SequenceId id, const absl::Status& status);
   void CloseAll(const absl::Status& status);
@@ -122,6 +130,7 @@ class EngineLoop {
   std::unordered_map<engine::SequenceId, Live> live_;
   std::unordered_map<Ticket, engine::SequenceId> sequence_of_;
   std::list<Work> work_;
+  absl::Duration background_due_;  // what background work may run before foreground work goes on
 
   mutable store::Mutex mutex_;
   store::CondVar wake_;

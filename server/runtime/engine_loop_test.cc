@@ -142,6 +142,24 @@ TEST_F(EngineLoopTest, WorkInShortUnitsGetsItsShareOfTheTimeBesideStreams) {
   EXPECT_LT(sink->tokens.size(), 10'000U) << "a unit is far shorter than a step";
 }
 
+TEST_F(EngineLoopTest, BackgroundWorkLetsForegroundWorkPassAndKeepsItsShare) {
+  EngineLoop loop(TinyEngine(), &metrics_, {.least_background_share = 0.1});
+  const auto training = std::make_shared<CountingWork>(1'000'000'000);
+  loop.Post(training, WorkUrgency::kBackground);
+  while (training->done < 1000) absl::SleepFor(absl::Milliseconds(1));
+  const auto short_one = std::make_shared<CountingWork>(1000);
+  loop.Post(short_one);
+  ASSERT_TRUE(short_one->closed.WaitFor(kPatience));
+
+  const auto long_one = std::make_shared<CountingWork>(1'000'000'000);
+  const int before = training->done;
+  loop.Post(long_one);
+  while (long_one->done < 100'000) absl::SleepFor(absl::Milliseconds(1));
+  EXPECT_GT(training->done, before) << "a tenth of the time is the training's";
+  EXPECT_LT(training->done - before, long_one->done);
+  loop.Stop(absl::CancelledError("enough"));
+}
+
 TEST_F(EngineLoopTest, WorkThatThrowsIsClosedWithTheStatusAndTheNextOneRuns) {
   EngineLoop loop(TinyEngine(), &metrics_, {});
   const auto broken = std::make_shared<CountingWork>(5);

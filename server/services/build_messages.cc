@@ -106,6 +106,7 @@ v1::IngestResult ToIngestResult(const BuildResult& result) {
   *message.mutable_document() = ToMessage(result.document);
   for (const std::string& id : result.built_cache_ids) message.add_built_cache_ids(id);
   *message.mutable_seconds() = SecondsOf(result);
+  message.set_training_job_id(result.training_id);
   return message;
 }
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "engine/formats/digest.h"
 #include "server/errors/error.h"
 #include "server/services/build_stream.h"
@@ -79,6 +80,27 @@ absl::StatusOr<store::DocumentEdit> ToEdit(const v1::UpdateDocumentRequest& requ
   return edit;
 }
 
+absl::Status CheckEvaluation(const v1::Evaluation& evaluation) {
+  constexpr int kMaxRows = 100;
+  if (evaluation.rows().empty() || evaluation.rows_size() > kMaxRows) {
+    return InvalidField("evaluation.rows", absl::StrCat("must be 1 to ", kMaxRows, " rows"));
+  }
+  for (const v1::Evaluation::Row& row : evaluation.rows()) {
+    absl::Status status = CheckRatio("evaluation.rows.ratio_ppm", row.ratio_ppm());
+    if (!status.ok()) return status;
+    if (!FromMessage(row.mode())) {
+      return InvalidField("evaluation.rows.mode", absl::StrCat("unknown value ", row.mode()));
+    }
+    if (!(row.rouge_l() >= 0.0 && row.rouge_l() <= 1.0)) {
+      return InvalidField("evaluation.rows.rouge_l", "must be from 0 to 1");
+    }
+    if (!(row.first_token_seconds() >= 0.0)) {
+      return InvalidField("evaluation.rows.first_token_seconds", "must be 0 or above");
+    }
+  }
+  return CheckDigest("evaluation.questions_digest", evaluation.questions_digest());
+}
+
 }  // namespace
 
 // Here, so that the stubs' many templates are compiled in one file.
@@ -86,13 +108,14 @@ DocumentService::DocumentService(ServiceContext services, Parts parts)
     : services_(services),
       store_(parts.store),
       builds_(parts.builds),
+      trainings_(parts.trainings),
       residency_(parts.residency),
       archives_(parts.archives) {}
 DocumentService::~DocumentService() = default;
 
 grpc::ServerBidiReactor<v1::IngestRequest, v1::IngestResponse>* DocumentService::Ingest(
     grpc::CallbackServerContext* context) {
-  return IngestStream::Start(services_, builds_, store_, context);
+  return IngestStream::Start(services_, {builds_, store_, trainings_}, context);
 }
 
 grpc::ServerUnaryReactor* DocumentService::Get(grpc::CallbackServerContext* context,
@@ -281,11 +304,25 @@ grpc::ServerReadReactor<v1::ImportDocumentRequest>* DocumentService::Import(
   });
 }
 
-grpc::ServerUnaryReactor* DocumentService::SetEvaluation(
-    grpc::CallbackServerContext* context, const v1::SetEvaluationRequest* /*request*/,
-    v1::Document* /*response*/) {
-  return RunUnary(services_, method::kSetEvaluation, context,
-                  [](const Call&) { return NotImplemented("SetEvaluation"); });
+grpc::ServerUnaryReactor* DocumentService::SetEvaluation(grpc::CallbackServerContext* context,
+                                                         const v1::SetEvaluationRequest* request,
+                                                         v1::Document* response) {
+  return RunUnary(services_, method::kSetEvaluation, context, [=, this](const Call&) {
+    const auto key = CheckKey(request->collection(), request->document());
+    if (!key.ok()) return key.status();
+    store::DocumentEdit edit{.evaluation = ""};
+    if (request->has_evaluation()) {
+      if (absl::Status status = CheckEvaluation(request->evaluation()); !status.ok()) {
+        return status;
+      }
+      v1::Evaluation evaluation = request->evaluation();
+      *evaluation.mutable_create_time() = ToMessage(absl::Now());
+      edit.evaluation = evaluation.SerializeAsString();
+    }
+    const auto document = (*store_)->UpdateDocument(*key, 0, edit);
+    if (document.ok()) *response = ToMessage(*document);
+    return document.status();
+  });
 }
 
 }  // namespace docmem::server

@@ -6,17 +6,18 @@
 #include "server/ingest/build.h"
 #include "server/interceptors/call.h"
 #include "server/interceptors/late.h"
+#include "server/jobs/training.h"
 #include "server/runtime/residency.h"
 
 namespace docmem::server {
 
-/// docmem.v1.DocumentService over store, builds, residency and archives. Reactors never block;
-/// SetEvaluation answers UNIMPLEMENTED.
+/// docmem.v1.DocumentService over store, builds, residency and archives. Reactors never block.
 class DocumentService final : public v1::DocumentService::CallbackService {
  public:
   struct Parts {
     const Late<store::AdapterStore>* store = nullptr;
     const Late<Builds>* builds = nullptr;
+    const Late<Trainings>* trainings = nullptr;
     const Late<Residency>* residency = nullptr;
     const Late<Archives>* archives = nullptr;
   };
@@ -70,6 +71,7 @@ class DocumentService final : public v1::DocumentService::CallbackService {
   const ServiceContext services_;
   const Late<store::AdapterStore>* const store_;
   const Late<Builds>* const builds_;
+  const Late<Trainings>* const trainings_;
   const Late<Residency>* const residency_;
   const Late<Archives>* const archives_;
 };

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "engine/text/unicode.h"
 #include "server/services/build_messages.h"
+#include "server/services/training_messages.h"
 #include "server/services/validate.h"
 
 namespace docmem::server {
@@ -18,23 +19,20 @@ absl::Status Incomplete(const std::string& message) {
 
 }  // namespace
 
-IngestStream::Reactor* IngestStream::Start(const ServiceContext& services,
-                                           const Late<Builds>* builds,
-                                           const Late<store::AdapterStore>* store,
+IngestStream::Reactor* IngestStream::Start(const ServiceContext& services, const Parts& parts,
                                            grpc::CallbackServerContext* context) {
-  auto stream = std::shared_ptr<IngestStream>(new IngestStream(services, builds, store, context));
+  auto stream = std::shared_ptr<IngestStream>(new IngestStream(services, parts, context));
   stream->self_ = stream;
   if (!services.executor->TryRun([stream] { stream->Begin(); })) stream->Close(ExecutorFull());
   return stream.get();
 }
 
-IngestStream::IngestStream(const ServiceContext& services, const Late<Builds>* builds,
-                           const Late<store::AdapterStore>* store,
+IngestStream::IngestStream(const ServiceContext& services, const Parts& parts,
                            grpc::CallbackServerContext* context)
     : executor_(services.executor),
-      store_(store),
+      parts_(parts),
       call_(services, method::kIngest, context),
-      build_(builds),
+      build_(parts.builds),
       writer_(this, services.timer, [this] {
         Cut(Error(absl::StatusCode::kUnavailable, reason::kSlowClient,
                   "the client read nothing for 30 s"));
@@ -90,13 +88,13 @@ absl::Status IngestStream::TakeHeader(const v1::IngestHeader& header) {
   status.Update(CheckLength("system_text", options.system_text(), kMaxSystemTextBytes));
   status.Update(CheckLength("title", options.title(), kMaxTitleBytes));
   status.Update(CheckLabels("labels", request.labels));
-  if (options.has_train_after()) status.Update(NotImplemented("train_after"));
+  if (options.has_train_after()) status.Update(TakeTraining(options.train_after(), &request));
   if (header.replace() && header.revision() == 0) {
     status.Update(InvalidField("revision", "is required with replace"));
   }
   if (!status.ok()) return status;
 
-  absl::StatusOr<store::Collection> settings = (*store_)->GetCollection(*collection);
+  absl::StatusOr<store::Collection> settings = (*parts_.store)->GetCollection(*collection);
   if (!settings.ok()) return settings.status();
   absl::StatusOr<std::vector<engine::Compression>> compressions =
       ToCompressions(options.ratio_ppm(), options.profiles(), options.kv_dtype(),
@@ -112,6 +110,19 @@ absl::Status IngestStream::TakeHeader(const v1::IngestHeader& header) {
   request.revision = header.revision();
   detach_ = header.detach();
   request_ = std::move(request);
+  return absl::OkStatus();
+}
+
+absl::Status IngestStream::TakeTraining(const v1::TrainingOptions& options,
+                                        IngestRequest* request) const {
+  absl::StatusOr<TrainingRequest> training = ToTrainingRequest(options);
+  if (!training.ok()) return training.status();
+  request->when_ready = [trainings = parts_.trainings, training = *std::move(training)](
+                            const store::DocumentKey& key) -> absl::StatusOr<std::string> {
+    const absl::StatusOr<TrainingReport> report = (*trainings)->Start(key, training);
+    if (!report.ok()) return report.status();
+    return report->id;
+  };
   return absl::OkStatus();
 }
 

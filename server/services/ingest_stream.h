@@ -10,6 +10,7 @@
 #include "adapter_store/adapter_store.h"
 #include "docmem/v1/document.pb.h"
 #include "engine/formats/digest.h"
+#include "server/jobs/training.h"
 #include "server/services/live_build.h"
 #include "server/services/live_call.h"
 #include "server/services/push_writer.h"
@@ -24,8 +25,14 @@ class IngestStream final : public grpc::ServerBidiReactor<v1::IngestRequest, v1:
  public:
   using Reactor = grpc::ServerBidiReactor<v1::IngestRequest, v1::IngestResponse>;
 
-  static Reactor* Start(const ServiceContext& services, const Late<Builds>* builds,
-                        const Late<store::AdapterStore>* store,
+  /// All must outlive the stream.
+  struct Parts {
+    const Late<Builds>* builds = nullptr;
+    const Late<store::AdapterStore>* store = nullptr;
+    const Late<Trainings>* trainings = nullptr;
+  };
+
+  static Reactor* Start(const ServiceContext& services, const Parts& parts,
                         grpc::CallbackServerContext* context);
 
   void OnProgress(const BuildProgress& progress) override;  // BuildSink
@@ -37,19 +44,20 @@ class IngestStream final : public grpc::ServerBidiReactor<v1::IngestRequest, v1:
   void OnDone() override;
 
  private:
-  IngestStream(const ServiceContext& services, const Late<Builds>* builds,
-               const Late<store::AdapterStore>* store, grpc::CallbackServerContext* context);
+  IngestStream(const ServiceContext& services, const Parts& parts,
+               grpc::CallbackServerContext* context);
   void Begin();
   void Take(bool ok);
   absl::Status TakeMessage();
   absl::Status TakeHeader(const v1::IngestHeader& header);
+  absl::Status TakeTraining(const v1::TrainingOptions& options, IngestRequest* request) const;
   absl::Status TakeChunk(const std::string& chunk);
   absl::Status TakeEnd(const v1::StreamEnd& end);
   void Close(const absl::Status& status);
   void Cut(const absl::Status& status);
 
   Executor* const executor_;
-  const Late<store::AdapterStore>* const store_;
+  const Parts parts_;
   Call call_;
   LiveBuild build_;
   std::shared_ptr<IngestStream> self_;  // until gRPC is done with the reactor

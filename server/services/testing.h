@@ -87,13 +87,18 @@ class TestServer {
   Late<Archives> late_archives_;
   Late<Builds> late_builds_;
   Late<Asker> late_asker_;
+  Late<Trainings> late_trainings_;
   Late<const ModelFacts> late_model_;
 
   CollectionService collections_{context_, &late_store_, &late_residency_};
   DocumentService documents_{context_,
-                             {&late_store_, &late_builds_, &late_residency_, &late_archives_}};
+                             {.store = &late_store_,
+                              .builds = &late_builds_,
+                              .trainings = &late_trainings_,
+                              .residency = &late_residency_,
+                              .archives = &late_archives_}};
   AdapterService adapters_{context_, {&late_store_, &late_residency_, &late_intake_}};
-  TrainingService trainings_{context_};
+  TrainingService trainings_{context_, &late_trainings_};
   QueryService queries_{context_, &late_asker_};
   AdminService admin_{context_,
                       {.lifecycle = &lifecycle,

@@ -2,14 +2,16 @@
 
 #include "docmem/v1/training.grpc.pb.h"
 #include "server/interceptors/call.h"
+#include "server/interceptors/late.h"
+#include "server/jobs/training.h"
 
 namespace docmem::server {
 
-/// docmem.v1.TrainingService. This version doesn't train: every method answers UNIMPLEMENTED,
-/// after the guard.
+/// docmem.v1.TrainingService over the training queue. Reactors never block.
 class TrainingService final : public v1::TrainingService::CallbackService {
  public:
-  explicit TrainingService(ServiceContext services);
+  /// `trainings` must outlive the service.
+  TrainingService(ServiceContext services, const Late<Trainings>* trainings);
   ~TrainingService() override;
 
   grpc::ServerUnaryReactor* Start(grpc::CallbackServerContext* context,
@@ -29,6 +31,7 @@ class TrainingService final : public v1::TrainingService::CallbackService {
 
  private:
   const ServiceContext services_;
+  const Late<Trainings>* const trainings_;
 };
 
 }  // namespace docmem::server

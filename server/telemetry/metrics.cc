@@ -147,6 +147,11 @@ class Metrics::Impl : public prometheus::Collectable {
   Counter& evicted = Counters(registry, "docmem_evicted_tokens_total",
                               "Tokens that compression dropped, per layer and KV head")
                          .Add({});
+  Counter& training_steps =
+      Counters(registry, "docmem_training_steps_total", "Optimiser steps of trainings").Add({});
+  Gauge& training_loss =
+      Gauges(registry, "docmem_training_loss", "Loss of the last training step, in nats per token")
+          .Add({});
   Family<Gauge>& build_info = Gauges(registry, "docmem_build_info", "Always 1");
   Family<Gauge>& model_info = Gauges(registry, "docmem_model_info", "Always 1");
 
@@ -251,6 +256,11 @@ void Metrics::BuildFinished(const BuildMeasures& build) {
         .Observe(absl::ToDoubleSeconds(duration));
   }
   impl_->evicted.Increment(static_cast<double>(build.evicted_tokens));
+}
+
+void Metrics::TrainingStepFinished(double loss) {
+  impl_->training_steps.Increment();
+  impl_->training_loss.Set(loss);
 }
 
 void Metrics::SetModel(const ModelLabels& model) {

@@ -64,6 +64,8 @@ class Metrics {
   /// A cache or adapter came from a slower tier.
   void LoadFinished(store::Tier source, absl::Duration duration);
   void BuildFinished(const BuildMeasures& build);
+  /// `loss` in nats per label token.
+  void TrainingStepFinished(double loss);
   void SetModel(const ModelLabels& model);
 
   /// Called at each scrape on the scraper's thread, may block; empty: nothing to read. When this

@@ -283,8 +283,7 @@ def test_status_health_and_drain(cli):
 
 
 @pytest.mark.parametrize("arguments", [
-    ["train", "d"], ["jobs", "list"], ["jobs", "show", "j"],
-    ["jobs", "cancel", "j"], ["route", "q"], ["ask", "--route", "q"],
+    ["route", "q"], ["ask", "--route", "q"],
 ])
 def test_what_doesnt_exist_yet_says_so(cli, arguments):
     error = cli.error(*arguments)

@@ -197,6 +197,22 @@ class Client:
         assert end == stream_end(b"".join(data for _, data in files.values()))
         return {name: data for name, (_, data) in files.items()}
 
+    def train(self, document, pairs=(), **options):
+        """Starts a training; `pairs` are (question, answer)."""
+        qa = [v1.QaPair(question=question, answer=answer) for question, answer in pairs]
+        return self.trainings.Start(v1.StartTrainingRequest(
+            document=document, options=v1.TrainingOptions(qa=qa, **options)))
+
+    def training(self, job_id):
+        return self.trainings.Get(v1.GetTrainingJobRequest(job_id=job_id))
+
+    def watch_training(self, job_id):
+        """All jobs and steps until the training has ended."""
+        events = [*self.trainings.Watch(v1.WatchTrainingRequest(job_id=job_id))]
+        jobs = [event.job for event in events if event.WhichOneof("event") == "job"]
+        steps = [event.step for event in events if event.WhichOneof("event") == "step"]
+        return jobs, steps
+
     def text(self, document, **fields):
         *parts, last = self.documents.GetText(v1.GetTextRequest(document=document, **fields))
         data = b"".join(part.chunk for part in parts)

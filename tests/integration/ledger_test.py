@@ -28,7 +28,7 @@ class Ledger:
     def __init__(self, daemon, budget, disk_budget):
         self.daemon = daemon
         self._size = {}  # kind and name → bytes in the device tier
-        self._disk = {"text": {}, "cache": {}, "adapter": {}}  # name → bytes
+        self._disk = {"text": {}, "cache": {}, "adapter": {}, "checkpoint": {}}  # name → bytes
         self._budgets = {"device": budget, "disk": disk_budget}
         self._quarantined_files = 0
         self.restarted()

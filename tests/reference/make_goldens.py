@@ -23,6 +23,7 @@ GROUPS = [
     "philox",
     "smollm2",
     "prompt_formats",
+    "rouge",
 ]
 
 
