@@ -31,7 +31,13 @@ class Row:
 
     @property
     def unit(self):
+        if self.ours.field.endswith("bytes"):
+            return "MB"
         return "tokens/s" if self.ours.rate else "ms"
+
+    @property
+    def scale(self):
+        return {"MB": 1e-6, "tokens/s": 1.0, "ms": 1e3}[self.unit]
 
 
 def in_turn(sides, rounds):
@@ -62,6 +68,18 @@ def batch(streams):
                Side("engine", decode(streams), True), Side("transformers", decode(streams), True))
 
 
+TRAIN = {"measure": "train", "steps": 4}
+
+
+def train(name, what, worker, target=None):
+    return Row(name, what, Side(worker, TRAIN, True), Side("peft", TRAIN, True), target)
+
+
+def train_memory(name, what, worker, target=None):
+    return Row(name, what, Side(worker, TRAIN, field="peak_bytes"),
+               Side("peft", TRAIN, field="peak_bytes"), target)
+
+
 HOT = {"measure": "first_token", "tokens": 2000, "cold": False}
 COLD = {"measure": "first_token", "tokens": 2000, "cold": True}
 AGAIN = {"measure": "first_token", "tokens": 2000}
@@ -89,6 +107,11 @@ ROWS = [
     Row("load_vs_read", "a cache file of 47 MB with all checks; a plain read",
         Side("engine", {"measure": "load", "tokens": 2000}),
         Side("engine", {"measure": "load", "tokens": 2000}, field="plain_seconds"), 1 / 1.5),
+    train("train_vs_peft", "trained tokens, 8 sequences of 48 rows, rank 16; peft", "trainer", 1.3),
+    train_memory("train_memory_vs_peft", "peak memory of that process; peft's", "trainer", 1 / 0.6),
+    train("train_recompute", "the same, activations computed again; peft", "trainer_recompute"),
+    train_memory("train_recompute_memory", "peak memory of that process; peft's",
+                 "trainer_recompute"),
     Row("decode_gap_during_ingest", "p99 between two tokens while 7,800 are ingested; 3 × alone",
         Side("engine", {"measure": "gap", "tokens": 7800}),
         Side("engine", {"measure": "gap", "tokens": 7800}, field="allowed_seconds"), 1.0),

@@ -59,6 +59,12 @@ class Workers:
             "engine_int8": [*engine, "int8", threads],
             "transformers": [python, PEERS / "transformers_worker.py", options.model,
                              options.dtype, threads],
+            "trainer": [options.build / "bench/training_worker", options.model, options.dtype,
+                        threads],
+            "trainer_recompute": [options.build / "bench/training_worker", options.model,
+                                  options.dtype, threads, "recompute"],
+            "peft": [python, PEERS / "transformers_worker.py", options.model, options.dtype,
+                     threads],
             "llama": [python, PEERS / "llama_worker.py", options.model, options.dtype, threads],
             "llama_q8": [python, PEERS / "llama_worker.py", options.model, "q8_0", threads],
         }
@@ -78,8 +84,7 @@ class Workers:
 def compare(row, workers, rounds):
     ours, peer = in_turn([lambda side=side: side.value(workers[side.worker].measure(side.request))
                           for side in (row.ours, row.peer)], rounds)
-    scale = 1.0 if row.ours.rate else 1000.0
-    return {"name": row.name, "ours": ours * scale, "peer": peer * scale, "unit": row.unit,
+    return {"name": row.name, "ours": ours * row.scale, "peer": peer * row.scale, "unit": row.unit,
             "ratio": ours / peer if row.ours.rate else peer / ours,
             "target": row.target, "what": row.what}
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """DocMem at work, with the real daemon, the real client and a real model.
 
-Ingests Debian's Social Contract at three compression ratios, uploads the adapter that was trained
-on it (demo/train_adapter.py), asks the questions of demo/qa.json five ways, restarts the daemon and
-asks once more from what is on disk. Exits 1 unless the adapter, with every token of the document
+Ingests Debian's Social Contract at three compression ratios, trains an adapter on some questions of
+demo/qa.json, asks all of them five ways, restarts the daemon and asks once more from what is on
+disk. Exits 1 unless the adapter, with every token of the document
 evicted, is at least 30 ROUGE-L points above the base model.
 
 `./dev demo` sets everything up and runs this.
@@ -30,6 +30,9 @@ MAX_TOKENS = 40
 REQUIRED_GAIN = 30.0
 CONCURRENT_QUESTIONS = 8
 TIMED_QUESTIONS = 3
+POLL_S = 0.5
+UNDER_WAY = ("STATE_QUEUED", "STATE_TRAINING")
+RECIPE = ["--rank", "3", "--alpha", "6", "--epochs", "25", "--batch-size", "10", "--holdout", "0"]
 
 
 @dataclass(frozen=True)
@@ -104,9 +107,30 @@ def ingest(terminal, daemon, path, kv_dtype):
     return document
 
 
-def upload_adapter(terminal, daemon):
-    adapter = daemon.call("adapter", "upload", DOCUMENT_ID, str(ROOT / "demo/adapter"))
+def train_adapter(terminal, daemon, folder, questions):
+    """Trains on the questions that are `seen`, and on their paraphrases; returns the adapter."""
+    pairs = [{"question": wording, "answer": item["answer"]}
+             for item in questions if item["seen"]
+             for wording in (item["question"], *item["paraphrases"])]
+    file = folder / "pairs.jsonl"
+    file.write_text("".join(json.dumps(pair) + "\n" for pair in pairs), encoding="utf-8")
+    began = time.monotonic()
+    job = daemon.call("train", DOCUMENT_ID, "--qa", str(file), *RECIPE)
+    shown = 0
+    while job["state"] in UNDER_WAY:
+        time.sleep(POLL_S)
+        job = daemon.call("jobs", "show", job["id"])
+        for step in range(shown + 1, job["step"] + 1):
+            terminal.progress(step, job["totalSteps"], f"steps, loss {job['loss']:.3f}")
+        shown = job["step"]
+    if job["state"] != "STATE_SUCCEEDED":
+        raise DemoError(f"the training ended in {job['state']}: {job['message']}")
+    adapter = daemon.call("adapter", "show", DOCUMENT_ID)
     modules = adapter["modules"]
+    terminal.line(
+        f"    {len(pairs)} pairs, {job['step']} steps, loss {job['loss']:.3f}, "
+        f"{job['tokensPerSecond']:.0f} tokens/s, {time.monotonic() - began:.1f} s"
+    )
     terminal.line(
         f"    version {adapter['version']}: rank {max(m['rank'] for m in modules)} on "
         f"{', '.join(m['name'].removesuffix('_proj') for m in modules)}, "
@@ -194,8 +218,8 @@ def run(terminal, options):
         start(terminal, daemon)
         terminal.step("Ingesting Debian's Social Contract")
         document = ingest(terminal, daemon, path, options.kv_dtype)
-        terminal.step("Uploading its adapter")
-        adapter = upload_adapter(terminal, daemon)
+        terminal.step("Training its adapter")
+        adapter = train_adapter(terminal, daemon, folder, questions)
         terminal.step(f"Asking {len(questions)} questions {len(WAYS)} ways")
         answers = ask_all(terminal, daemon, questions)
         print_answers(terminal, questions, WAYS, answers)

@@ -11,7 +11,7 @@ import torch
 import transformers
 from kvpress import CompactorPress
 from peft import LoraConfig, PeftModel, get_peft_model
-from worker import InTurn, context_ids, prompt_ids, question_ids, serve, timed
+from worker import InTurn, context_ids, peak_bytes, prompt_ids, question_ids, serve, timed
 
 MODULES = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
 
@@ -26,6 +26,11 @@ class Peer:
         self.model = self.load()
         self.adapted = None
         self.in_turn = None
+        self.training = None
+
+    def train(self, steps):
+        self.training = self.training or Training(self)
+        return self.training.train(steps)
 
     def ingest(self, tokens, ratio_ppm):
         """Prefill without logits; with a ratio under kvpress' Compactor."""
@@ -68,6 +73,46 @@ class Peer:
         return self.in_turn.run(questions, question, tokens)
 
 
+class Training:
+    """An adapter trained with peft in the served form: the base model has written the prefix, and
+    logits are made for rows with a label alone. The same batch as training_worker's."""
+
+    SEQUENCES, PREFIX, QUESTION, ANSWER = 8, 30, 32, 16
+
+    def __init__(self, peer):
+        config = LoraConfig(r=16, lora_alpha=16, target_modules=MODULES, task_type="CAUSAL_LM")
+        self.model = get_peft_model(peer.model, config, autocast_adapter_dtype=True)
+        self.model.train()
+        self.optimizer = torch.optim.AdamW(
+            [p for p in self.model.parameters() if p.requires_grad], lr=2e-3, weight_decay=0.0)
+        rows = self.QUESTION + self.ANSWER
+        self.ids = torch.tensor([[(number * 613 + i * 41) % 20_000 + 700 for i in range(rows)]
+                                 for number in range(self.SEQUENCES)])
+        ends = torch.full((self.SEQUENCES, 1), 2)
+        self.labels = torch.cat([self.ids[:, 1:], ends], 1)[:, self.QUESTION:]
+        with torch.no_grad(), self.model.disable_adapter():
+            prefix = torch.tensor([context_ids(self.PREFIX)] * self.SEQUENCES)
+            self.prefix = self.model(prefix, use_cache=True, logits_to_keep=1).past_key_values
+
+    def step(self):
+        out = self.model.base_model.model.model(
+            self.ids, past_key_values=self.prefix, use_cache=True)
+        self.prefix.crop(self.PREFIX)
+        logits = self.model.base_model.model.lm_head(out.last_hidden_state[:, self.QUESTION:])
+        loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1).float(), self.labels.flatten())
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        return loss.item()
+
+    def train(self, steps):
+        losses = []
+        seconds = timed(lambda: losses.extend(self.step() for _ in range(steps)))
+        return {"seconds": seconds, "tokens": steps * self.ids.numel(), "loss": losses[-1],
+                "peak_bytes": peak_bytes()}
+
+
 class Adapted:
     """Documents' compressed caches, made by the base model, and a model with all their adapters."""
 
@@ -103,4 +148,4 @@ class Adapted:
 if __name__ == "__main__":
     peer = Peer(sys.argv[1], sys.argv[2], int(sys.argv[3]))
     serve({"ingest": peer.ingest, "decode": peer.decode, "first_token": peer.first_token,
-           "answers": peer.answers})
+           "answers": peer.answers, "train": peer.train})
