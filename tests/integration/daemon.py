@@ -128,16 +128,17 @@ class Daemon:
         self._clients.append(client)
         return client
 
-    def health(self, service):
+    def health(self, service, timeout=10):
         with grpc.insecure_channel(self.health_address) as channel:
             stub = health_pb2_grpc.HealthStub(channel)
-            return stub.Check(health_pb2.HealthCheckRequest(service=service), timeout=10).status
+            return stub.Check(
+                health_pb2.HealthCheckRequest(service=service), timeout=timeout).status
 
     def readiness(self):
         return self.health("")
 
-    def liveness(self):
-        return self.health("docmem.liveness")
+    def liveness(self, timeout=10):
+        return self.health("docmem.liveness", timeout)
 
     def metrics(self):
         """Sample name with labels → value."""
