@@ -32,7 +32,7 @@ CONCURRENT_QUESTIONS = 8
 TIMED_QUESTIONS = 3
 POLL_S = 0.5
 UNDER_WAY = ("STATE_QUEUED", "STATE_TRAINING")
-RECIPE = ["--rank", "3", "--alpha", "6", "--epochs", "25", "--batch-size", "10", "--holdout", "0"]
+RECIPE = ["--rank", "3", "--alpha", "6", "--epochs", "12", "--batch-size", "10", "--holdout", "0"]
 
 
 @dataclass(frozen=True)
