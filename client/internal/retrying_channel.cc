@@ -17,8 +17,13 @@ namespace docmem::client::internal {
 namespace {
 
 constexpr size_t kMaxIdBytes = 128;
-// For a first connection: some attempts, at the pace of the channel's arguments.
-constexpr std::chrono::seconds kConnectTime{1};
+// How long one try waits for its connection. gRPC connects again by itself, but notices success
+// only while somebody waits (else every 5 s), and a first attempt may fail for nothing: gRPC 1.51
+// takes an errno of its own, such as that of looking for an absent /sys, for connect's. Whether a
+// call that found no connection was sent can't be told afterwards, so one that must not come twice
+// has a second.
+constexpr std::chrono::milliseconds kConnectTime{200};
+constexpr std::chrono::milliseconds kConnectTimeUnlessRepeated{1000};
 
 bool IsId(const std::string& text) {
   const auto allowed = [](unsigned char c) {
@@ -108,12 +113,11 @@ Outcome RetryingChannel::TryOnce(const Call& call, absl::Time deadline, const st
   if (!options_.token.empty()) {
     context.AddMetadata("authorization", absl::StrCat("Bearer ", options_.token));
   }
-  // Whether a call that found no connection was ever sent can't be told afterwards, so one that
-  // must not come twice waits for its connection.
-  if (call.repeat == Repeat::kUnsafe) {
-    channel_->WaitForConnected(
-        std::min(context.deadline(), std::chrono::system_clock::now() + kConnectTime));
-  }
+  // Half of what is left at most, so that there is time to say why.
+  const auto now = std::chrono::system_clock::now();
+  const auto patience = call.repeat == Repeat::kSafe ? kConnectTime : kConnectTimeUnlessRepeated;
+  channel_->WaitForConnected(now + std::min<std::chrono::system_clock::duration>(
+                                       patience, (context.deadline() - now) / 2));
   const std::stop_callback cancel(stop, [&context] { context.TryCancel(); });
   Attempt done = attempt(&context);
   if (!done.local.ok()) return {.status = done.local, .delivered = true};
