@@ -49,11 +49,13 @@ BuildJob::BuildJob(Builder* builder, CacheBuildRequest request)
 bool BuildJob::Equals(const BuildJob& other) const {
   const IngestRequest& a = request_;
   const IngestRequest& b = other.request_;
+  // A cache build reads its text later, on another thread; it is of one document either way.
+  const bool same_text = !ingests_ || a.text_sha256 == b.text_sha256;
   // Which adapter is current may change between two requests.
   const bool same_maker =
       maker_ == other.maker_ && (engine::UsesBaseCache(maker_.mode) || maker_.adapter_version != 0);
   const bool follows = a.when_ready || b.when_ready;  // what follows can't be compared
-  return !follows && ingests_ == other.ingests_ && same_maker && a.text_sha256 == b.text_sha256 &&
+  return !follows && ingests_ == other.ingests_ && same_maker && same_text &&
          SameCompressions(a.compressions, b.compressions) && a.system_text == b.system_text &&
          a.title == b.title && a.labels == b.labels && a.pin == b.pin &&
          a.retain_text == b.retain_text && a.replace == b.replace && a.revision == b.revision;
