@@ -2,6 +2,7 @@
 """transformers, kvpress and peft as peers: transformers_worker.py MODEL_FOLDER DTYPE THREADS"""
 
 import contextlib
+import copy
 import os
 import sys
 
@@ -96,8 +97,7 @@ class Training:
 
     def step(self):
         out = self.model.base_model.model.model(
-            self.ids, past_key_values=self.prefix, use_cache=True)
-        self.prefix.crop(self.PREFIX)
+            self.ids, past_key_values=copy.deepcopy(self.prefix), use_cache=True)
         logits = self.model.base_model.model.lm_head(out.last_hidden_state[:, self.QUESTION:])
         loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1).float(), self.labels.flatten())
         loss.backward()
