@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/worker_lines.h"
 #include "engine/artifacts/adapter_file.h"
 #include "engine/engine.h"
 #include "engine/kernels/huge_buffer.h"
@@ -45,16 +46,6 @@ double Median(std::vector<double> values) {
   return *middle;
 }
 
-// Memory in use at most so far, in bytes.
-int64_t PeakBytes() {
-  std::ifstream status("/proc/self/status");
-  for (std::string word; status >> word;) {
-    int64_t kilobytes = 0;
-    if (word == "VmHWM:" && status >> kilobytes) return kilobytes * 1024;
-  }
-  return 0;
-}
-
 class Worker {
  public:
   explicit Worker(const EngineOptions& options)
@@ -69,7 +60,7 @@ class Worker {
     if (name == "load") return Load(request.at("tokens"));
     if (name == "gap") return Gap(request.at("tokens"));
     if (name == "bytes") return Bytes(request.at("tokens"), request.at("rank"));
-    if (name == "peak") return {{"bytes", PeakBytes()}};
+    if (name == "peak") return {{"bytes", bench::PeakBytes()}};
     throw std::invalid_argument("no measure '" + name + "'");
   }
 
@@ -314,16 +305,7 @@ int Run(int argc, char** argv) {
                  .device = argc == 5 ? argv[4] : "cpu",
                  .dtype = argv[2],
                  .threads = std::stoi(argv[3])});
-  std::cout << Json{{"ready", true}} << std::endl;
-  for (std::string line; std::getline(std::cin, line);) {
-    Json answer;
-    try {
-      answer = worker.Measure(Json::parse(line));
-    } catch (const std::exception& error) {
-      answer = {{"error", error.what()}};
-    }
-    std::cout << answer << std::endl;
-  }
+  bench::ServeLines([&](const Json& request) { return worker.Measure(request); });
   return 0;
 }
 

@@ -1,11 +1,11 @@
 // Trains on request, for `./dev bench`: one JSON object per line in, one out, as engine_worker.cc.
 //   training_worker MODEL_FOLDER DTYPE THREADS [recompute]
 #include <chrono>
-#include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "bench/worker_lines.h"
 #include "engine/engine.h"
 #include "training/trainer.h"
 
@@ -31,15 +31,6 @@ std::vector<Example> Examples(int count) {
   return examples;
 }
 
-int64_t PeakBytes() {
-  std::ifstream status("/proc/self/status");
-  for (std::string word; status >> word;) {
-    int64_t kilobytes = 0;
-    if (word == "VmHWM:" && status >> kilobytes) return kilobytes * 1024;
-  }
-  return 0;
-}
-
 Json Train(Trainer* trainer, int64_t steps) {
   const TrainingProgress before = trainer->progress();
   const auto start = Clock::now();
@@ -47,7 +38,7 @@ Json Train(Trainer* trainer, int64_t steps) {
   return {{"seconds", std::chrono::duration<double>(Clock::now() - start).count()},
           {"tokens", trainer->progress().trained_tokens - before.trained_tokens},
           {"loss", trainer->progress().loss},
-          {"peak_bytes", PeakBytes()}};
+          {"peak_bytes", bench::PeakBytes()}};
 }
 
 int Run(int argc, char** argv) {
@@ -66,18 +57,10 @@ int Run(int argc, char** argv) {
                    .holdout = 0.0,
                    .recompute = argc == 5},
                   Examples(kSequences));
-  std::cout << Json{{"ready", true}} << std::endl;
-  for (std::string line; std::getline(std::cin, line);) {
-    Json answer;
-    try {
-      const Json request = Json::parse(line);
-      answer = request.at("measure") == "peak" ? Json{{"bytes", PeakBytes()}}
-                                               : Train(&trainer, request.at("steps"));
-    } catch (const std::exception& error) {
-      answer = {{"error", error.what()}};
-    }
-    std::cout << answer << std::endl;
-  }
+  bench::ServeLines([&](const Json& request) {
+    return request.at("measure") == "peak" ? Json{{"bytes", bench::PeakBytes()}}
+                                           : Train(&trainer, request.at("steps"));
+  });
   return 0;
 }
 
