@@ -15,7 +15,8 @@
 
 namespace docmem::server {
 
-/// For tests: the tiny model of tests/reference, loaded once per process, in fp32.
+/// For tests: the tiny model of tests/reference, loaded once per process, in fp32; changed so that
+/// greedy answers never end before max_tokens.
 std::shared_ptr<const engine::Engine> TinyEngine();
 
 /// A short document, the same at every call.
