@@ -121,6 +121,8 @@ def line_name(row):
 
 
 def cell_text(scores):
+    if isinstance(scores, float):
+        return f"{scores:.1f}"
     return f"{scores['mean']:.1f} [{scores['low']:.1f}, {scores['high']:.1f}]"
 
 
@@ -153,6 +155,8 @@ def report(rows):
             if choices:
                 blocks.append("\n".join([f"Right letters in %, {title}", "",
                                          *table(choices, "accuracy")]))
+            blocks.append("\n".join([f"Answers that the model ended by itself in %, {title}", "",
+                                     *table(members, "ended")]))
     return "\n\n".join(blocks) + "\n"
 
 

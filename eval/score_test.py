@@ -97,6 +97,13 @@ def test_the_report_has_a_table_per_part_with_the_baseline():
     assert "Right letters" not in text
 
 
+def test_the_report_says_how_many_answers_ended_by_themselves():
+    text = score.report(score.score_rows([
+        prediction(ended=ended) for ended in (True, True, True, False)]))
+    assert "Answers that the model ended by itself in %, r (m, float32), unseen questions" in text
+    assert text.rstrip().endswith("| BASE | 75.0 |")
+
+
 def test_the_report_has_the_letters_of_multiple_choice():
     text = score.report(score.score_rows([
         prediction(options=OPTIONS, correct="A", references=["Iron"], answer="B")]))
