@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
 #include "engine/model/testing.h"
 
 namespace docmem::eval {
@@ -16,6 +20,12 @@ constexpr char kChoice[] =
     R"({"id": "b", "text": "She takes aspirin.", "qas": [{"question": "What does she take?",)"
     R"( "answers": ["aspirin"], "options": {"A": "iron", "B": "aspirin"}, "correct": "B"}]})";
 
+std::string Lines(std::initializer_list<std::string_view> lines) {
+  std::string text;
+  for (const std::string_view line : lines) text.append(line).append("\n");
+  return text;
+}
+
 std::string FieldOf(const std::string& jsonl) {
   const auto error = ErrorOf([&] { ReadDataSet(jsonl, "d.jsonl"); });
   return error ? error->field() : "";
@@ -28,7 +38,7 @@ std::string With(const std::string& old_piece, const std::string& new_piece) {
 }
 
 TEST(DataSetTest, ReadsDocumentsInOrderAndIgnoresOtherKeysAndEmptyLines) {
-  const auto documents = ReadDataSet(std::string(kShips) + "\n\n" + kChoice + "\n", "d.jsonl");
+  const auto documents = ReadDataSet(Lines({kShips, "", kChoice}), "d.jsonl");
   ASSERT_EQ(documents.size(), 2U);
   EXPECT_EQ(documents[0].id, "a/1");
   EXPECT_EQ(documents[0].text, "The Aurora sank in 1911.");
@@ -41,7 +51,7 @@ TEST(DataSetTest, ReadsDocumentsInOrderAndIgnoresOtherKeysAndEmptyLines) {
 }
 
 TEST(DataSetTest, AMultipleChoiceIsAskedWithItsOptionsAndTaughtWithItsLetter) {
-  const auto documents = ReadDataSet(std::string(kShips) + "\n" + kChoice, "d.jsonl");
+  const auto documents = ReadDataSet(Lines({kShips, kChoice}), "d.jsonl");
   EXPECT_EQ(AskedText(documents[0].questions[0]), "When did it sink?");
   EXPECT_EQ(TaughtAnswer(documents[0].questions[0]), "1911");
   EXPECT_EQ(
@@ -59,7 +69,7 @@ TEST(DataSetTest, TheDigestTellsContentApartAndNothingElse) {
 }
 
 TEST(DataSetTest, RefusesMalformedLinesByNumberAndKey) {
-  const std::string good = std::string(kShips) + "\n";
+  const std::string good = Lines({kShips});
   EXPECT_EQ(FieldOf(good + "{\"id\": \"b\""), "d.jsonl:2");
   EXPECT_EQ(FieldOf("\n[]\n"), "d.jsonl:2");
   EXPECT_EQ(FieldOf(good + With("\"a/1\"", "7")), "d.jsonl:2.id");
