@@ -77,8 +77,15 @@ def open_api(d):
     if not d.settings["no_auth"]:
         return
     for rule in d.only("NetworkPolicy")["spec"]["ingress"]:
-        if {"port": "grpc"} in rule["ports"] and not rule.get("from"):
+        admits = "grpc" in [port["port"] for port in rule["ports"]]
+        if admits and not rule.get("from"):
             yield "the API asks nobody who they are, and the NetworkPolicy admits everybody"
+
+
+def way_out(d):
+    policy = d.only("NetworkPolicy")["spec"]
+    if "Egress" not in policy["policyTypes"] or policy.get("egress"):
+        yield "docmemd calls nobody, and the NetworkPolicy lets it"
 
 
 def probes(d):
@@ -198,8 +205,8 @@ def one_memory(d):
         yield f"{replicas} replicas, {len(scaling)} of HPA and PDB: each replica is another memory"
 
 
-RULES = [selectors, governing_service, port_names, monitor, listeners, open_api, probes, grace,
-         service_variables, variables, volumes, paths, rights, memory, gpu, threads, disk,
+RULES = [selectors, governing_service, port_names, monitor, listeners, open_api, way_out, probes,
+         grace, service_variables, variables, volumes, paths, rights, memory, gpu, threads, disk,
          one_memory]
 
 

@@ -56,6 +56,8 @@ PLANTS = [
     (CPU, lambda d: d.settings.update(health_listen="0.0.0.0:9090"), "health_listen is"),
     (CPU, lambda d: policy(d)["ingress"][0].pop("from"), "admits everybody"),
     (CPU, lambda d: policy(d)["ingress"][1]["ports"].append({"port": "grpc"}), "admits everybody"),
+    (CPU, lambda d: policy(d)["policyTypes"].remove("Egress"), "the NetworkPolicy lets it"),
+    (CPU, lambda d: policy(d).update(egress=[{}]), "the NetworkPolicy lets it"),
     (CPU, lambda d: d.container["livenessProbe"]["grpc"].pop("service"), "the livenessProbe asks"),
     (CPU, lambda d: d.container["startupProbe"]["grpc"].update(port=7600), "the startupProbe asks"),
     (CPU, lambda d: d.container["readinessProbe"]["grpc"].update(service="docmem.liveness"),
