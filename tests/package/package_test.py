@@ -36,14 +36,13 @@ def root(package, tmp_path_factory):
     return folder
 
 
-def test_the_programs_run_on_the_libraries_beside_them(root):
+def test_the_programs_run_on_the_libraries_beside_them_and_on_debians(root):
     for program in ["docmemd", "docmem"]:
         path = str(root / "usr/bin" / program)
         assert run(path, "--version").startswith(program)
         assert "[$ORIGIN/../lib/docmem]" in run("readelf", "--dynamic", path)
-    libraries = run("ldd", str(root / "usr/bin/docmemd"))
-    for library in (root / "usr/lib/docmem").iterdir():
-        assert f"{library.name} => {root}/usr" in libraries
+    for path in re.findall(r" => (\S+)", run("ldd", str(root / "usr/bin/docmemd"))):
+        assert path.startswith((f"{root}/usr/", "/lib/", "/usr/lib/")), "neither ours nor Debian's"
 
 
 def test_the_unit_starts_what_is_there(root):
