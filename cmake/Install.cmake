@@ -16,3 +16,7 @@ install(FILES "${Libtorch_LIBRARY_DIR}/libgomp.so.1"
               "${Libtorch_NVIDIA_LIBRARY_DIR}/libcupti.so.13"
               "${Libtorch_NVIDIA_LIBRARY_DIR}/libcudart.so.13"
         DESTINATION "${DOCMEM_INSTALL_TORCH_DIR}" COMPONENT runtime)
+foreach(wheel torch nvidia_cuda_cupti nvidia_cuda_runtime)
+  file(GLOB licences "${Libtorch_LIBRARY_DIR}/../../${wheel}-*.dist-info/licenses/*")
+  install(FILES ${licences} DESTINATION "${CMAKE_INSTALL_DOCDIR}/${wheel}" COMPONENT runtime)
+endforeach()

@@ -1,0 +1,94 @@
+"""A rendered overlay of deploy/kubernetes, with what docmemd makes of its configuration."""
+
+import json
+import os
+import subprocess
+import tomllib
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+KUBERNETES = ROOT / "deploy/kubernetes"
+MODELS = ROOT / "tests/reference/shapes"
+DOCMEMD = os.environ.get("DOCMEMD", ROOT / "build/release/bin/docmemd")
+
+
+@dataclass
+class Model:
+    """Bytes of a model in bfloat16, as the daemon counts them."""
+
+    weights: int
+    prefill: int  # Engine::IngestionPeakBytes of the longest context
+
+    @classmethod
+    def of_shape(cls, name):
+        config = json.loads((MODELS / name / "config.json").read_text())
+        parameters = json.loads((MODELS / name / "parameters.json").read_text())["count"]
+        heads, hidden = config["num_attention_heads"], config["hidden_size"]
+        head_dim = config.get("head_dim", hidden // heads)
+        row = 2 * (2 * config["num_key_value_heads"] * head_dim + 2 * hidden)
+        return cls(2 * parameters, config["max_position_embeddings"] * row * 5 // 2)
+
+
+@dataclass
+class Deployment:
+    manifests: list
+    settings: dict  # as docmemd --check-config prints them
+    model: Model  # the one that the overlay's sizes are for
+    image_user: str  # of the Dockerfile
+
+    def all(self, kind):
+        return [manifest for manifest in self.manifests if manifest["kind"] == kind]
+
+    def only(self, kind, name=None):
+        [found] = [m for m in self.all(kind) if name in (None, m["metadata"]["name"])]
+        return found
+
+    @cached_property
+    def stateful_set(self):
+        return self.only("StatefulSet")["spec"]
+
+    @cached_property
+    def pod(self):
+        return self.stateful_set["template"]
+
+    @cached_property
+    def container(self):
+        [container] = self.pod["spec"]["containers"]
+        return container
+
+    @cached_property
+    def ports(self):
+        return {port["name"]: port["containerPort"] for port in self.container["ports"]}
+
+    @cached_property
+    def mounts(self):
+        return {mount["name"]: mount for mount in self.container["volumeMounts"]}
+
+
+def render(folder):
+    """The manifests of a kustomization."""
+    rendered = subprocess.run(["kubectl", "kustomize", KUBERNETES / folder],
+                              check=True, capture_output=True, text=True)
+    return list(yaml.safe_load_all(rendered.stdout))
+
+
+def read_settings(manifests, folder):
+    """What docmemd in the pod makes of its arguments, variables and file."""
+    deployment = Deployment(manifests, {}, None, "")
+    [option, path] = deployment.container["args"]
+    file = folder / Path(path).name
+    file.write_text(deployment.only("ConfigMap")["data"][file.name])
+    variables = {v["name"]: v["value"] for v in deployment.container.get("env", [])}
+    printed = subprocess.run([DOCMEMD, option, file, "--check-config"],
+                             check=True, capture_output=True, text=True, env=variables)
+    return tomllib.loads(printed.stdout)
+
+
+def image_user():
+    [user] = [line.split()[1] for line in (ROOT / "Dockerfile").read_text().splitlines()
+              if line.startswith("USER ")]
+    return user
