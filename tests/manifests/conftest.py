@@ -18,7 +18,7 @@ def deployments(tmp_path_factory):
         pytest.skip("kubectl renders the manifests: apt-get install kubernetes-client")
     made = {}
     for overlay, model in SIZED_FOR.items():
-        manifests = render(overlay) + render("service-monitor")
+        manifests = render(overlay)
         settings = read_settings(manifests, tmp_path_factory.mktemp("config"))
         made[overlay] = Deployment(manifests, settings, model, image_user())
     return made
