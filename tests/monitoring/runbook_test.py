@@ -1,11 +1,16 @@
 """The runbook has a section for each alert and none besides; alerts point to their sections."""
 
+import itertools
+import os
 import re
+import subprocess
+from pathlib import Path
 
 import deployed
 import pytest
 
 SEVERITIES = {"critical", "warning"}
+BINARIES = Path(os.environ.get("DOCMEM_BIN_DIR", deployed.ROOT / "build/release/bin"))
 PARTS = ["**Means.**", "**Check.**", "**Do.**"]
 
 
@@ -32,3 +37,41 @@ def test_a_section_says_what_it_means_how_to_check_and_what_to_do(name, text):
     assert -1 not in places and places == sorted(places), name
     for part, begin, end in zip(PARTS, places, [*places[1:], len(text)], strict=True):
         assert len(text[begin + len(part) : end].strip()) > 40, f"{name}: {part}"
+
+
+def help_of(program, *command):
+    return subprocess.run([BINARIES / program, *command, "--help"], check=True, timeout=60,
+                          capture_output=True, text=True).stdout
+
+
+def quoted(pattern):
+    return sorted(set(re.findall(pattern, deployed.RUNBOOK.read_text())))
+
+
+@pytest.mark.parametrize("words", quoted(r"`docmem ([^`]*)`"))
+def test_every_command_exists_with_its_options(words):
+    command = re.sub(r"--address \S+", "", words).split()
+    plain = list(itertools.takewhile(re.compile("[a-z]+$").match, command))
+    if plain:
+        text = help_of("docmem", *plain)
+        assert f"docmem {' '.join(plain)}" in text
+        assert all(option in text for option in command if option.startswith("--"))
+
+
+def test_every_setting_exists():
+    settings = help_of("docmemd")
+    named = quoted(r"`(?:docmemd )?(--[a-z-]+)[^`]*`")
+    assert len(named) > 5
+    assert [name for name in named if f"{name} " not in settings and f"{name}{{" not in settings] == []
+
+
+def test_every_panel_that_is_named_exists():
+    titles = (deployed.GRAFANA / "dashboard.json").read_text()
+    named = quoted(r"(?<!\*)\*([A-Z][^*]*)\*(?!\*)")
+    assert len(named) > 10
+    assert [name for name in named if f'"title": "{" ".join(name.split())}"' not in titles] == []
+
+
+def test_links_inside_lead_to_sections():
+    anchors = {heading.lower() for heading in sections()}
+    assert set(quoted(r"\]\(#([^)]*)\)")) <= anchors
