@@ -124,7 +124,9 @@ BUILDS = Row("Ingestion and training", [
           "Per layer and KV head."),
     Panel("Training steps", "ops", {
         "{{instance}}": per_second("docmem_training_steps_total")}),
-    Panel("Training loss", "short", {"{{instance}}": of("docmem_training_loss")},
+    Panel("Training loss", "short", {
+        "{{instance}}": of("docmem_training_loss")
+        + " and " + of("docmem_training_steps_total") + " > 0"},
           "Of the last step, in nats per token."),
     Panel("Versions and models", "short", {
         "docmemd {{version}}": total("version", of("docmem_build_info")),
@@ -177,7 +179,7 @@ def panels_json():
 
 def dashboard():
     return {
-        "uid": "docmem",
+        "uid": "docmem-overview",
         "title": "DocMem",
         "tags": ["docmem"],
         "schemaVersion": 36,
