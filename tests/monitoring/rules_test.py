@@ -11,7 +11,7 @@ needs_promtool = pytest.mark.skipif(not shutil.which("promtool"), reason=deploye
 
 def promtool(*arguments):
     return subprocess.run(["promtool", *map(str, arguments)], capture_output=True, text=True,
-                          timeout=60)
+                          timeout=300)
 
 
 @needs_promtool
