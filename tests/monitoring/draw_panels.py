@@ -1,5 +1,5 @@
-"""Draws the dashboard without Grafana: draw_panels.py FOLDER plays the scenario and writes one picture
-for each row of panels. Needs prometheus and eval/requirements.txt."""
+"""Draws the dashboard without Grafana: draw_panels.py FOLDER plays the scenario and writes a
+picture of each row of panels. Needs prometheus, and matplotlib as in eval/requirements.txt."""
 
 import json
 import re
@@ -57,16 +57,9 @@ def draw_row(title, panels, prometheus, folder):
 
 def main(folder):
     folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as place:
-        daemon = scenario.start_daemon(Path(place))
-        prometheus = scenario.Prometheus(Path(place), daemon)
-        try:
-            scenario.play(daemon, prometheus)
-            for title, panels in rows().items():
-                draw_row(title, panels, prometheus, folder)
-        finally:
-            prometheus.end()
-            daemon.end()
+    with tempfile.TemporaryDirectory() as place, scenario.played(Path(place)) as prometheus:
+        for title, panels in rows().items():
+            draw_row(title, panels, prometheus, folder)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A real Prometheus with our rules scrapes a real daemon under load: what deploy/ asks is answered."""
+"""A real Prometheus with our rules on a real daemon under load answers all that deploy/ asks."""
 
 import json
 import re
@@ -16,8 +16,8 @@ pytestmark = [
 DASHBOARD = json.loads((deployed.GRAFANA / "dashboard.json").read_text())
 QUERIES = [pytest.param(target["expr"], id=f"{panel['title']}-{target['refId']}")
            for panel in DASHBOARD["panels"] for target in panel.get("targets", [])]
-# The tiny model loads faster than Prometheus scrapes, and only a crash leaves orphans.
-ALWAYS_ZERO = ("docmem_loading_bytes", "docmem_orphans_collected_total")
+# The tiny model loads faster than Prometheus scrapes and is never slow; only a crash leaves orphans.
+MAY_BE_ZERO = ("docmem_loading_bytes", "first_token_slow", "docmem_orphans_collected_total")
 # Labels that Prometheus adds, and kinds that need other hardware or accidents.
 ADDED_LABELS = {"job", "instance"}
 FREE_VALUES = {"code": {code.name for code in grpc.StatusCode}, "tier": {"disk", "host", "device"}}
@@ -25,16 +25,8 @@ FREE_VALUES = {"code": {code.name for code in grpc.StatusCode}, "tier": {"disk",
 
 @pytest.fixture(scope="module")
 def prometheus(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("monitoring")
-    daemon = scenario.start_daemon(folder)
-    prometheus = scenario.Prometheus(folder, daemon)
-    try:
-        scenario.play(daemon, prometheus)
+    with scenario.played(tmp_path_factory.mktemp("monitoring")) as prometheus:
         yield prometheus
-    finally:
-        prometheus.end()
-        daemon.end()
-        daemon.check_log()
 
 
 @pytest.mark.parametrize("query", QUERIES)
@@ -42,8 +34,7 @@ def test_every_panel_query_answers_with_data(prometheus, query):
     history = prometheus.history(query)
     assert history, "no series, or none with a finite value"
     values = [value for _, series in history for _, value in series]
-    slow = "first_token_slow" in query
-    assert slow or any(name in query for name in ALWAYS_ZERO) or max(values) > 0
+    assert any(name in query for name in MAY_BE_ZERO) or max(values) > 0
 
 
 def test_all_rules_are_evaluated_without_errors(prometheus):
@@ -79,10 +70,7 @@ def test_series_of_the_unit_tests_have_labels_of_the_real_ones(prometheus):
 
 def test_methods_and_codes_that_rules_select_exist(prometheus):
     methods = {labels["method"] for labels, _ in prometheus.history("docmem_requests_total")}
-    codes = FREE_VALUES["code"]
     for rule in deployed.rules():
-        for label, values in re.findall(r'(method|code)=~?"([^"]*)"', rule["expr"]):
-            real = methods if label == "method" else codes
-            wanted = re.fullmatch(r"(.*?)\((.*)\)", values)
-            names = [wanted[1] + end for end in wanted[2].split("|")] if wanted else values.split("|")
-            assert set(names) <= real, rule["expr"]
+        for label, values in re.findall(r'\b(method|code)=~?"([^"]*)"', rule["expr"]):
+            real = methods if label == "method" else FREE_VALUES["code"]
+            assert set(values.split("|")) <= real, rule["expr"]

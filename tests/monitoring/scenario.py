@@ -1,5 +1,6 @@
 """A daemon that gives every metric something to tell, and a Prometheus that scrapes it."""
 
+import contextlib
 import json
 import math
 import socket
@@ -16,7 +17,6 @@ sys.path.append(str(deployed.ROOT / "tests/integration"))
 from client import ask_request, refusal  # noqa: E402
 from daemon import Daemon, eventually  # noqa: E402
 from folders import adapter, patient_model  # noqa: E402
-from stubs import v1  # noqa: E402
 from texts import document  # noqa: E402
 
 INSTANCE = "docmem-0:7602"
@@ -52,7 +52,6 @@ class Prometheus:
              f"--web.listen-address={self.url.removeprefix('http://')}"],
             stdout=self._log, stderr=self._log)
         self.began = time.time()
-        eventually(self.scrapes, timeout=60, every=0.2)
 
     def get(self, path, **parameters):
         query = urllib.parse.urlencode(parameters)
@@ -68,8 +67,8 @@ class Prometheus:
             return 0
         return int(found[0]["value"][1]) if found else 0
 
-    def wait_for_scrapes(self, count=SCRAPES_PER_PHASE):
-        enough = self.scrapes() + count
+    def wait_for_scrapes(self):
+        enough = self.scrapes() + SCRAPES_PER_PHASE
         eventually(lambda: self.scrapes() >= enough, timeout=60, every=0.2)
 
     def history(self, query):
@@ -85,12 +84,6 @@ class Prometheus:
         self._process.terminate()
         self._process.wait(30)
         self._log.close()
-
-
-def start_daemon(folder):
-    return Daemon(
-        folder, "--device-budget", "640KiB", "--checkpoint-seconds", "1", "--max-sequences",
-        SEQUENCES, "--max-queue", QUEUE, model=patient_model(folder / "models")).start()
 
 
 def fill(client):
@@ -140,9 +133,25 @@ def hold(client, prometheus):
 
 def play(daemon, prometheus):
     client = daemon.client()
+    prometheus.wait_for_scrapes()
     fill(client)
     enough = prometheus.scrapes() + 3 * SCRAPES_PER_PHASE
     ask_around(client, until=lambda: prometheus.scrapes() >= enough)
     damage(daemon, client)
     hold(client, prometheus)
     prometheus.wait_for_scrapes()
+
+
+@contextlib.contextmanager
+def played(folder):
+    """The Prometheus, still running, after all has happened."""
+    daemon = Daemon(folder, "--device-budget", "640KiB", "--checkpoint-seconds", "1",
+                    "--max-sequences", SEQUENCES, "--max-queue", QUEUE,
+                    model=patient_model(folder / "models"))
+    with contextlib.ExitStack() as ends:
+        ends.callback(daemon.end)
+        prometheus = Prometheus(folder, daemon.start())
+        ends.callback(prometheus.end)
+        play(daemon, prometheus)
+        yield prometheus
+    daemon.check_log()
