@@ -123,6 +123,10 @@ class Daemon:
     def health_address(self):
         return self._addresses["health"]
 
+    @property
+    def metrics_address(self):
+        return self._addresses["metrics"]
+
     def client(self, **options):
         client = Client(self.address, **options)
         self._clients.append(client)
@@ -150,7 +154,7 @@ class Daemon:
         return samples
 
     def metrics_text(self):
-        url = f"http://{self._addresses['metrics']}/metrics"
+        url = f"http://{self.metrics_address}/metrics"
         with urllib.request.urlopen(url, timeout=10) as response:
             return response.read().decode()
 
