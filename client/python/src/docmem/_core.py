@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import AsyncGenerator, Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import grpc
 
+from docmem import v1
 from docmem._retry import Tries
 from docmem._transport import Metadata, Outgoing, Stop, Transport
 from docmem.errors import CancelledError, DocMemError, UnavailableError, error_of, lost_connection
@@ -20,10 +22,9 @@ LONG_S = 3600.0
 SHORT_S = 30.0
 
 _ID = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}")
-# How long a try waits for the connection when the one before found none: gRPC fails calls at once
-# between its own attempts to connect. One that isn't repeated has more patience.
-_CONNECT_S = 0.2
-_CONNECT_UNLESS_REPEATED_S = 1.0
+# gRPC fails calls at once between its own attempts to connect, also where the daemon is back
+# meanwhile. A call that isn't repeated waits so long for a connection when the last one was lost.
+_CONNECT_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ def _never(_: Any) -> bool:
 @dataclass
 class _Link:
     lost: bool = False
-    """The last call that ended found no connection or lost it."""
+    """The last call found no connection or lost it."""
 
 
 @dataclass(frozen=True)
@@ -72,11 +73,13 @@ class Core:
     async def unary(self, call: Call, outgoing: Outgoing) -> Any:
         tries = self._tries(call)
         while True:
-            await self._connected(call, tries)
+            await self._reconnect(call, tries)
             try:
-                return await self.transport.unary(
+                reply = await self.transport.unary(
                     call.method, outgoing, _grpc_timeout(tries), self._metadata(call)
                 )
+                self.link.lost = False
+                return reply
             except grpc.RpcError as failure:
                 error = error_of(failure, self.address)
             await self._wait(tries, error, False, Stop())
@@ -95,7 +98,7 @@ class Core:
         stop = stop or Stop()
         tries = self._tries(call)
         while True:
-            await self._connected(call, tries)
+            await self._reconnect(call, tries)
             complete = delivered = False
             if before_try:
                 before_try()
@@ -109,6 +112,7 @@ class Core:
                     delivered = delivered or delivers(message)
                     yield message
                 if complete:
+                    self.link.lost = False
                     return
                 error: DocMemError = lost_connection(self.address, "the stream ended early")
             except grpc.RpcError as failure:
@@ -131,12 +135,19 @@ class Core:
             metadata.append(("authorization", f"Bearer {self.token}"))
         return tuple(metadata)
 
-    async def _connected(self, call: Call, tries: Tries) -> None:
-        if self.link.lost:
-            patience = _CONNECT_S if call.safe else _CONNECT_UNLESS_REPEATED_S
-            # Half of what is left at most, so that there is time to say why.
-            await self.transport.connected(min(patience, tries.left() / 2))
-            self.link.lost = False
+    async def _reconnect(self, call: Call, tries: Tries) -> None:
+        if call.safe or not self.link.lost:
+            return
+        # Half of what is left at most, so that there is time to say why.
+        patience = min(_CONNECT_S, tries.left() / 2)
+        with suppress(grpc.RpcError):  # then it is the call itself that fails
+            await self.transport.unary(
+                "Admin.GetStatus",
+                v1.GetStatusRequest(),
+                timeout=patience,
+                metadata=self._metadata(call),
+                wait_for_ready=True,
+            )
 
     async def _wait(self, tries: Tries, error: DocMemError, delivered: bool, stop: Stop) -> None:
         """Until the next try; raises `error` where there is none."""

@@ -68,16 +68,18 @@ class Incoming(Protocol):
 
 class Transport(Protocol):
     async def unary(
-        self, method: str, outgoing: Outgoing, timeout: float | None, metadata: Metadata
+        self,
+        method: str,
+        outgoing: Outgoing,
+        timeout: float | None,
+        metadata: Metadata,
+        wait_for_ready: bool = False,
     ) -> Any:
         """One reply. grpc.RpcError, or what went wrong while the messages were made."""
 
     async def stream(
         self, method: str, outgoing: Outgoing, timeout: float | None, metadata: Metadata
     ) -> Incoming: ...
-    async def connected(self, seconds: float) -> None:
-        """Waits at most so long for a connection."""
-
     async def sleep(self, seconds: float, stop: Stop) -> None: ...
     async def offload(self, function: Callable[..., T], *arguments: Any) -> T:
         """Runs what blocks on files."""
@@ -125,10 +127,17 @@ class BlockingTransport:
         self._stubs = Stubs(self._channel)
 
     async def unary(
-        self, method: str, outgoing: Outgoing, timeout: float | None, metadata: Metadata
+        self,
+        method: str,
+        outgoing: Outgoing,
+        timeout: float | None,
+        metadata: Metadata,
+        wait_for_ready: bool = False,
     ) -> Any:
         source = outgoing if isinstance(outgoing, Message) else _Pulled(outgoing())
-        call = self._stubs[method].future(source, timeout=timeout, metadata=metadata)
+        call = self._stubs[method].future(
+            source, timeout=timeout, metadata=metadata, wait_for_ready=wait_for_ready
+        )
         try:
             return call.result()
         except grpc.RpcError as error:
@@ -142,13 +151,6 @@ class BlockingTransport:
         source = outgoing if isinstance(outgoing, Message) else _Pulled(outgoing())
         call = self._stubs[method](source, timeout=timeout, metadata=metadata)
         return _BlockingIncoming(call, source)
-
-    async def connected(self, seconds: float) -> None:
-        ready = grpc.channel_ready_future(self._channel)
-        try:
-            ready.result(seconds)
-        except grpc.FutureTimeoutError:
-            ready.cancel()
 
     async def sleep(self, seconds: float, stop: Stop) -> None:
         stop.wait(seconds)
@@ -213,11 +215,18 @@ class AsyncTransport:
         return Stubs(self._channel)
 
     async def unary(
-        self, method: str, outgoing: Outgoing, timeout: float | None, metadata: Metadata
+        self,
+        method: str,
+        outgoing: Outgoing,
+        timeout: float | None,
+        metadata: Metadata,
+        wait_for_ready: bool = False,
     ) -> Any:
         source = outgoing if isinstance(outgoing, Message) else _Guarded(outgoing())
         try:
-            return await self._stubs[method](source, timeout=timeout, metadata=metadata)
+            return await self._stubs[method](
+                source, timeout=timeout, metadata=metadata, wait_for_ready=wait_for_ready
+            )
         except grpc.RpcError as error:
             raise _failure_of(source) or error from None
 
@@ -227,12 +236,6 @@ class AsyncTransport:
         source = outgoing if isinstance(outgoing, Message) else _Guarded(outgoing())
         call = self._stubs[method](source, timeout=timeout, metadata=metadata)
         return _AsyncIncoming(call, source)
-
-    async def connected(self, seconds: float) -> None:
-        try:
-            await asyncio.wait_for(self._channel.channel_ready(), seconds)
-        except TimeoutError:
-            pass
 
     async def sleep(self, seconds: float, stop: Stop) -> None:
         await asyncio.sleep(seconds)
