@@ -60,6 +60,7 @@ class Try:
     method: str
     metadata: dict
     requests: list
+    seconds: float  # until its deadline
     gone: threading.Event = dataclasses.field(default_factory=threading.Event)
 
 
@@ -84,7 +85,8 @@ class FakeDaemon(grpc.GenericRpcHandler):
     def service(self, handler_call_details):
         def answer(requests, context):
             metadata = dict(context.invocation_metadata())
-            call = Try(handler_call_details.method, metadata, list(requests))
+            seconds = context.time_remaining()
+            call = Try(handler_call_details.method, metadata, list(requests), seconds)
             context.add_callback(call.gone.set)
             with self._lock:
                 parts = self.script[min(len(self.tries), len(self.script) - 1)]

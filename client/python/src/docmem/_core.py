@@ -64,7 +64,7 @@ class Core:
 
     transport: Transport
     address: str
-    token: str
+    token: str = field(repr=False)
     retry: RetryPolicy
     timeout: float | None = None
     on_retry: RetryFunction | None = None
