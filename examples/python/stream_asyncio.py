@@ -17,9 +17,9 @@ async def ask(client: docmem.AsyncClient, document: str, number: int, question: 
 
 
 async def main(document: str, questions: list[str]) -> None:
-    async with docmem.AsyncClient() as client, asyncio.TaskGroup() as group:
-        for number, question in enumerate(questions, start=1):
-            group.create_task(ask(client, document, number, question))
+    async with docmem.AsyncClient() as client:
+        asked = (ask(client, document, *each) for each in enumerate(questions, start=1))
+        await asyncio.gather(*asked)
 
 
 if __name__ == "__main__":
@@ -27,5 +27,5 @@ if __name__ == "__main__":
         sys.exit(__doc__)
     try:
         asyncio.run(main(sys.argv[1], sys.argv[2:]))
-    except* docmem.DocMemError as errors:
-        sys.exit(f"stream_asyncio.py: {errors.exceptions[0]}")
+    except docmem.DocMemError as error:
+        sys.exit(f"stream_asyncio.py: {error}")
