@@ -3,7 +3,6 @@
 import asyncio
 import socket
 import threading
-import time
 
 import docmem
 import pytest
@@ -40,8 +39,8 @@ def kind(both):
 def test_an_ingestion_tells_its_progress_and_builds_its_caches(both):
     seen = []
     result = both.do(lambda client: client.documents.ingest(
-        document(f"ingested {kind(both)}"), ratios=[0.9, 0], title="A report", labels={"kind": "report"},
-        progress=seen.append))
+        document(f"ingested {kind(both)}"), ratios=[0.9, 0], title="A report",
+        labels={"kind": "report"}, progress=seen.append))
     assert [cache.ratio_ppm for cache in result.document.caches] == [900000, 0]
     assert result.document.title == "A report"
     phases = [progress.phase for progress in seen]

@@ -68,12 +68,16 @@ class FakeDaemon(grpc.GenericRpcHandler):
     """`script` has, for each call in turn, a list of messages that may end in a Refusal or a Hang;
     the last one is for all that follow."""
 
-    def __init__(self, address="127.0.0.1:0"):
+    def __init__(self, address="127.0.0.1:0", credentials=None):
         self.script = [[empty_pb2.Empty()]]  # an empty message is one of every kind
         self.tries = []
         self._lock = threading.Lock()
         self._server = grpc.server(futures.ThreadPoolExecutor(8), handlers=[self])
-        self.address = f"127.0.0.1:{self._server.add_insecure_port(address)}"
+        if credentials:
+            port = self._server.add_secure_port(address, credentials)
+        else:
+            port = self._server.add_insecure_port(address)
+        self.address = f"127.0.0.1:{port}"
 
     def __enter__(self):
         self._server.start()

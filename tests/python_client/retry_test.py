@@ -1,5 +1,7 @@
 """What is tried again, when, and with which words; for both clients."""
 
+import gc
+import signal
 import threading
 import time
 
@@ -177,6 +179,25 @@ def test_leaving_an_answer_ends_its_call(fake):
         assert fake.tries[0].gone.wait(10)
         with pytest.raises(docmem.CancelledError):
             answer.read()
+
+
+def test_an_abandoned_answer_ends_its_call(fake):
+    fake.script = [[STARTED, DELTA, Hang()]]
+    with docmem.Client(fake.address) as client:
+        for _ in client.ask("d1", "Why?"):
+            break
+        gc.collect()
+        assert fake.tries[0].gone.wait(10)
+
+
+@pytest.mark.parametrize("call", [get, lambda client: client.ask("d1", "Why?").read()])
+def test_ctrl_c_ends_a_blocking_call(fake, call):
+    fake.script = [[Hang()]]
+    with docmem.Client(fake.address) as client:
+        threading.Timer(0.3, signal.raise_signal, [signal.SIGINT]).start()
+        with pytest.raises(KeyboardInterrupt):
+            call(client)
+        assert fake.tries[0].gone.wait(10)
 
 
 def test_a_call_that_is_not_repeated_finds_a_daemon_that_came_back(form):

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from importlib import metadata
 from typing import Any
 
-from docmem.options import Tls
+import grpc
+
 from docmem.v1 import (
     adapter_pb2_grpc,
     admin_pb2_grpc,
@@ -37,17 +38,20 @@ _OPTIONS = (
 @dataclass(frozen=True)
 class ChannelSettings:
     address: str
-    tls: Tls | None
+    credentials: grpc.ChannelCredentials | None
+    """None: plain text."""
+    server_name: str = ""
+    """Expected in the server's certificate; empty: the address's host."""
 
     def open(self, form: Any) -> Any:
         """`form`: the module grpc or grpc.aio."""
         agent = f"docmem-python/{metadata.version('docmem')}"
         options: list[tuple[str, Any]] = [*_OPTIONS, ("grpc.primary_user_agent", agent)]
-        if self.tls is None:
+        if self.credentials is None:
             return form.insecure_channel(self.address, options=options)
-        if self.tls.server_name:
-            options.append(("grpc.ssl_target_name_override", self.tls.server_name))
-        return form.secure_channel(self.address, self.tls.credentials(), options=options)
+        if self.server_name:
+            options.append(("grpc.ssl_target_name_override", self.server_name))
+        return form.secure_channel(self.address, self.credentials, options=options)
 
 
 _SERVICES: dict[str, Callable[[Any], Any]] = {

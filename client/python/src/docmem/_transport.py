@@ -39,7 +39,7 @@ class Stop:
 
     def __init__(self) -> None:
         self._event = threading.Event()
-        self._cancel: Callable[[], object] = bool
+        self._cancel: Callable[[], object] = lambda: None
 
     def request(self) -> None:
         self._event.set()

@@ -17,8 +17,8 @@ P = ParamSpec("P")
 
 
 class Asked:
-    """What has come so far. An answer stands only when `finished` is set; on failure its text stands
-    for nothing."""
+    """What has come so far. An answer stands only when `finished` is set; on failure its text
+    stands for nothing."""
 
     def __init__(
         self, core: Core, request: v1.AskRequest, progress: ProgressFunction | None = None

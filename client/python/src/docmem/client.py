@@ -12,17 +12,32 @@ from docmem._documents import Documents
 from docmem._operation import Awaiting, Blocking
 from docmem._queries import Queries
 from docmem._services import Admin, Collections, Trainings
-from docmem._transport import AsyncTransport, BlockingTransport, drive
+from docmem._transport import AsyncTransport, BlockingTransport, Transport, drive
 from docmem.options import RetryFunction, RetryPolicy, Tls, checked_address, checked_token
 
 
-class _Options:
+class _Connection:
     """Common to both clients."""
 
     _core: Core
 
-    def _bind(self, core: Core) -> None:
-        raise NotImplementedError
+    def __init__(
+        self,
+        address: str | None = None,
+        *,
+        token: str | None = None,
+        tls: Tls | None = None,
+        retry: RetryPolicy | None = None,
+    ) -> None:
+        """`address`: HOST:PORT; None: DOCMEM_ADDRESS, else 127.0.0.1:7600. `token`: None:
+        DOCMEM_TOKEN. ValueError where one is malformed. `tls`: None: plain text; OSError where a
+        file can't be read."""
+        address, token = checked_address(address), checked_token(token)
+        settings = ChannelSettings(address, None)
+        if tls:
+            settings = ChannelSettings(address, tls.credentials(), tls.server_name)
+        transport = self._transport(settings)
+        self._bind(Core(transport, address, token, retry or RetryPolicy()))
 
     def with_options(
         self, *, timeout: float | None = None, on_retry: RetryFunction | None = None
@@ -32,6 +47,13 @@ class _Options:
         other = object.__new__(type(self))
         other._bind(replace(self._core, timeout=timeout, on_retry=on_retry))
         return other
+
+    def _transport(self, settings: ChannelSettings) -> Transport:
+        raise NotImplementedError
+
+    def _bind(self, core: Core) -> None:
+        """Makes the services."""
+        raise NotImplementedError
 
 
 class _BlockingCollections(Collections, Blocking): ...
@@ -49,23 +71,12 @@ class _BlockingTrainings(Trainings, Blocking): ...
 class _BlockingAdmin(Admin, Blocking): ...
 
 
-class Client(_Options, Queries, Blocking):
+class Client(_Connection, Queries, Blocking):
     """A daemon, for blocking code. Connects at the first call and again where the connection broke.
     Thread-safe. Close it, or use it in a `with`."""
 
-    def __init__(
-        self,
-        address: str | None = None,
-        *,
-        token: str | None = None,
-        tls: Tls | None = None,
-        retry: RetryPolicy = RetryPolicy(),
-    ) -> None:
-        """`address`: HOST:PORT; None: DOCMEM_ADDRESS, else 127.0.0.1:7600. `token`: None:
-        DOCMEM_TOKEN. ValueError where one is malformed. `tls`: None: plain text."""
-        address, token = checked_address(address), checked_token(token)
-        transport = BlockingTransport(ChannelSettings(address, tls))
-        self._bind(Core(transport, address, token, retry))
+    def _transport(self, settings: ChannelSettings) -> Transport:
+        return BlockingTransport(settings)
 
     def _bind(self, core: Core) -> None:
         self._core = core
@@ -101,21 +112,12 @@ class _AsyncTrainings(Trainings, Awaiting): ...
 class _AsyncAdmin(Admin, Awaiting): ...
 
 
-class AsyncClient(_Options, Queries, Awaiting):
+class AsyncClient(_Connection, Queries, Awaiting):
     """As Client, for asyncio: belongs to the loop of its first call. A cancelled task ends its
     call."""
 
-    def __init__(
-        self,
-        address: str | None = None,
-        *,
-        token: str | None = None,
-        tls: Tls | None = None,
-        retry: RetryPolicy = RetryPolicy(),
-    ) -> None:
-        address, token = checked_address(address), checked_token(token)
-        transport = AsyncTransport(ChannelSettings(address, tls))
-        self._bind(Core(transport, address, token, retry))
+    def _transport(self, settings: ChannelSettings) -> Transport:
+        return AsyncTransport(settings)
 
     def _bind(self, core: Core) -> None:
         self._core = core

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import dataclasses
+from dataclasses import dataclass
 from typing import Any
 
 import grpc
@@ -27,7 +28,7 @@ class Detail:
 
     reason: str = ""
     """Name of a docmem.v1.ErrorReason; empty: docmemd didn't say this."""
-    metadata: dict[str, str] = field(default_factory=dict)
+    metadata: dict[str, str] = dataclasses.field(default_factory=dict)
     field: str = ""
     """Of the request, that is to blame; empty: none."""
     resource_type: str = ""

@@ -30,7 +30,7 @@ class RetryPolicy:
     """Seconds; doubles with every try."""
     max_backoff: float = 2.0
     jitter: float = 0.25
-    """A random part of at most this is added to every delay, so that clients don't return in step."""
+    """At most so large a random part is added to every delay: clients don't return in step."""
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 _WIDTH = 30
 
@@ -19,13 +19,13 @@ class Progress:
 
 
 ProgressFunction = Callable[[Progress], None]
-"""Told on the calling thread, or in its loop; what has been sent, by the blocking client, on
-another thread that has ended with sending by the time anything else is told."""
+"""Told in the caller's thread or loop; but while the blocking client is sending, in a thread of
+gRPC's. It is never told twice at once."""
 
 
-def phase_name(kind: object, number: int) -> str:
-    """PHASE_LOADING_MODEL as "loading model"."""
-    name: str = kind.Name(number)  # type: ignore[attr-defined]
+def phase_name(kind: Any, number: int) -> str:
+    """PHASE_BUILDING_CACHE as "building cache"."""
+    name: str = kind.Name(number)
     return name.removeprefix("PHASE_").replace("_", " ").lower()
 
 
