@@ -43,9 +43,11 @@ Json ToJson(const ArchiveAdapter& adapter) {
 }
 
 Json ToJson(const ArchiveCache& cache) {
-  return {{"id", cache.id},
-          {"system_text_digest", cache.system_text_digest},
-          {"file", ToJson(cache.file)}};
+  Json json = {{"id", cache.id},
+               {"system_text_digest", cache.system_text_digest},
+               {"file", ToJson(cache.file)}};
+  if (!cache.system_text.empty()) json["system_text"] = cache.system_text;
+  return json;
 }
 
 Json DocumentJson(const ArchiveManifest& manifest) {
@@ -200,12 +202,14 @@ absl::StatusOr<ArchiveCache> ReadCache(const Json& json) {
   Members members(json, "cache");
   members.Read("id", cache.id);
   members.Read("system_text_digest", cache.system_text_digest);
+  if (json.contains("system_text")) members.Read("system_text", cache.system_text);
   const Json& file = members.Child("file");
   STORE_RETURN_IF_ERROR(members.Finish());
   STORE_ASSIGN_OR_RETURN(cache.file, ReadFile(file, "cache file"));
   STORE_RETURN_IF_ERROR(AsInvalid(CheckHex("cache id", cache.id, kSha256Digits)));
   STORE_RETURN_IF_ERROR(
       AsInvalid(CheckText("system_text_digest", cache.system_text_digest, kSha256Digits)));
+  STORE_RETURN_IF_ERROR(AsInvalid(CheckText("system_text", cache.system_text, kMaxSystemText)));
   return cache;
 }
 

@@ -40,6 +40,7 @@ struct ArchiveAdapter {
 struct ArchiveCache {
   std::string id;
   std::string system_text_digest;
+  std::string system_text;  ///< as in CacheSpec; no member of the manifest where empty
   ArchiveFile file;  ///< its identity tells the rest
 };
 

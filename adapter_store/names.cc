@@ -14,7 +14,6 @@ namespace {
 constexpr size_t kMaxId = 128;
 constexpr size_t kMaxFileName = 128;
 constexpr size_t kMaxTitle = 512;
-constexpr size_t kMaxSystemText = 8192;
 constexpr size_t kMaxLabels = 32;
 constexpr size_t kMaxLabelValue = 256;
 constexpr size_t kMaxName = 1024;
@@ -134,6 +133,7 @@ absl::Status CheckSpec(const CacheSpec& spec) {
     STORE_RETURN_IF_ERROR(CheckText("identity", key, kMaxName));
     STORE_RETURN_IF_ERROR(CheckText("identity", value, kMaxName));
   }
+  STORE_RETURN_IF_ERROR(CheckText("system_text", spec.system_text, kMaxSystemText));
   STORE_RETURN_IF_ERROR(CheckSize("device_bytes", spec.device_bytes));
   return CheckSize("full_bytes", spec.full_bytes);
 }

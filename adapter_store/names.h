@@ -9,6 +9,7 @@
 namespace docmem::store {
 
 inline constexpr char kDefaultCollection[] = "default";
+inline constexpr size_t kMaxSystemText = 8192;  ///< bytes
 
 /// [A-Za-z0-9._-]{1,128}, not starting with a dot.
 bool IsValidId(const std::string& id);

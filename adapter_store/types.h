@@ -81,6 +81,9 @@ struct CacheSpec {
   std::string writer_adapter_hash;  ///< empty: the base model
   std::string scorer_adapter_hash;  ///< empty: the base model or nobody
   std::string system_text_digest;
+  /// That text; empty: the prompt format's own, or unknown (published by a version before 3 of the
+  /// registry).
+  std::string system_text;
   uint32_t head_tokens = 0;
   uint32_t context_tokens = 0;
   uint32_t kept_tokens = 0;

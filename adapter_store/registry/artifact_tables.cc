@@ -13,7 +13,7 @@ namespace {
 constexpr char kSelectCache[] =
     "SELECT id, document_id, name, identity, ratio_ppm, profile, kv_dtype, writer_adapter, "
     "scorer_adapter, system_text_digest, head_tokens, context_tokens, kept_tokens, device_bytes, "
-    "full_bytes, created, checksum FROM caches ";
+    "full_bytes, created, system_text, checksum FROM caches ";
 constexpr char kSelectAdapter[] =
     "SELECT id, document_id, version, hash, scope, base_model, description, max_rank, "
     "prompt_format_digest, text_digest, training_job_id, device_bytes, state, created, checksum "
@@ -39,6 +39,7 @@ std::vector<SqlValue> Encode(const CacheRow& row) {
       .AddSize(row.spec.device_bytes)
       .AddSize(row.spec.full_bytes)
       .AddTime(row.created)
+      .AddOptionalText(row.spec.system_text)
       .Finish();
 }
 
@@ -61,6 +62,7 @@ CacheRow DecodeCache(const SqlRow& columns) {
   row.spec.device_bytes = reader.Size();
   row.spec.full_bytes = reader.Size();
   row.created = reader.Time();
+  row.spec.system_text = reader.OptionalText();
   row.damaged = reader.damaged();
   return row;
 }
@@ -189,8 +191,9 @@ absl::StatusOr<int64_t> InsertCache(Sql& sql, const CacheRow& row) {
   return Number(sql,
                 "INSERT INTO caches (document_id, name, identity, ratio_ppm, profile, kv_dtype, "
                 "writer_adapter, scorer_adapter, system_text_digest, head_tokens, context_tokens, "
-                "kept_tokens, device_bytes, full_bytes, created, checksum) VALUES ($1, $2, $3, "
-                "$4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16) RETURNING id",
+                "kept_tokens, device_bytes, full_bytes, created, system_text, checksum) VALUES "
+                "($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17) "
+                "RETURNING id",
                 Encode(row));
 }
 

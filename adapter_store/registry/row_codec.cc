@@ -59,6 +59,12 @@ RowWriter& RowWriter::AddReference(int64_t id) {
   return *this;
 }
 
+RowWriter& RowWriter::AddOptionalText(const std::string& value) {
+  if (!value.empty()) return AddText(value);
+  columns_.emplace_back(std::monostate());
+  return *this;
+}
+
 RowWriter& RowWriter::AddMap(const std::map<std::string, std::string>& value) {
   return AddText(
       nlohmann::json(value).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
@@ -108,6 +114,12 @@ int64_t RowReader::Reference() {
   const SqlValue& value = Next();
   if (std::holds_alternative<std::string>(value)) damaged_ = true;
   return IntOf(value);
+}
+
+std::string RowReader::OptionalText() {
+  const SqlValue& value = Next();
+  if (std::holds_alternative<int64_t>(value)) damaged_ = true;
+  return TextOf(value);
 }
 
 std::map<std::string, std::string> RowReader::Map() {

@@ -26,7 +26,8 @@ TEST(RowCodecTest, EveryChangedColumnIsDamage) {
 
 TEST(RowCodecTest, ColumnsAppendedAsNullKeepTheChecksumAndAnyValueInThemIsGuarded) {
   const std::vector<SqlValue> old = RowWriter().Add(7).Finish();
-  const std::vector<SqlValue> empty = RowWriter().Add(7).AddReference(0).AddReference(0).Finish();
+  const std::vector<SqlValue> empty =
+      RowWriter().Add(7).AddReference(0).AddReference(0).AddOptionalText("").Finish();
   const std::vector<SqlValue> set = RowWriter().Add(7).AddReference(0).AddReference(5).Finish();
   EXPECT_EQ(old.back(), empty.back());
   EXPECT_NE(set.back(), empty.back());
@@ -35,6 +36,18 @@ TEST(RowCodecTest, ColumnsAppendedAsNullKeepTheChecksumAndAnyValueInThemIsGuarde
   EXPECT_FALSE(RowReader(row).damaged());
   std::swap(row[2], row[3]);
   EXPECT_TRUE(RowReader(row).damaged());
+}
+
+TEST(RowCodecTest, AnOptionalTextIsReadAsItWasWritten) {
+  for (const char* text : {"", "Answer in rhyme."}) {
+    const std::vector<SqlValue> written = RowWriter().AddOptionalText(text).Finish();
+    SqlRow row = {SqlValue(int64_t{1})};
+    row.insert(row.end(), written.begin(), written.end());
+    RowReader reader(row);
+    reader.Int();
+    EXPECT_EQ(reader.OptionalText(), text);
+    EXPECT_FALSE(reader.damaged());
+  }
 }
 
 TEST(RowCodecTest, ValuesOfTheWrongTypeOrRangeAreDamageNotUndefined) {

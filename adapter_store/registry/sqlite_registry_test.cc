@@ -41,6 +41,19 @@ class SqliteRegistryTest : public ::testing::Test {
     return value;
   }
 
+  /// A database that was saved with sqlite3's .dump.
+  void Restore(const std::string& name) {
+    std::ifstream dump(std::string(DOCMEM_SOURCE_DIR) + "/adapter_store/registry/testdata/" + name);
+    std::stringstream statements;
+    statements << dump.rdbuf();
+    sqlite3* database = nullptr;
+    ASSERT_EQ(sqlite3_open(path().c_str(), &database), SQLITE_OK);
+    ASSERT_EQ(sqlite3_exec(database, statements.str().c_str(), nullptr, nullptr, nullptr),
+              SQLITE_OK)
+        << sqlite3_errmsg(database);
+    sqlite3_close(database);
+  }
+
   TemporaryFolder folder_;
 };
 
@@ -73,15 +86,7 @@ TEST_F(SqliteRegistryTest, NewerVersionIsRefusedByNumber) {
 }
 
 TEST_F(SqliteRegistryTest, DatabaseOfVersionOneIsMigratedWithAllItsRowsWhole) {
-  std::ifstream dump(std::string(DOCMEM_SOURCE_DIR) +
-                     "/adapter_store/registry/testdata/version1.sql");
-  std::stringstream statements;
-  statements << dump.rdbuf();
-  sqlite3* database = nullptr;
-  ASSERT_EQ(sqlite3_open(path().c_str(), &database), SQLITE_OK);
-  ASSERT_EQ(sqlite3_exec(database, statements.str().c_str(), nullptr, nullptr, nullptr), SQLITE_OK)
-      << sqlite3_errmsg(database);
-  sqlite3_close(database);
+  Restore("version1.sql");
   const auto registry = OpenSqliteRegistry(path());
   ASSERT_OK(registry);
   ASSERT_OK((*registry)->Read([](Sql& sql) -> absl::Status {
@@ -105,7 +110,7 @@ TEST_F(SqliteRegistryTest, DatabaseOfVersionOneIsMigratedWithAllItsRowsWhole) {
                 }).ok());
     return absl::OkStatus();
   }));
-  EXPECT_EQ(*Value(**registry, "SELECT CAST(user_version AS TEXT) FROM pragma_user_version"), "2");
+  EXPECT_EQ(*Value(**registry, "SELECT CAST(user_version AS TEXT) FROM pragma_user_version"), "3");
   ASSERT_OK((*registry)->Write([](Sql& sql) -> absl::Status {
     STORE_ASSIGN_OR_RETURN(auto files, FilesOf(sql, 1));
     for (const FileRow& file : files) STORE_RETURN_IF_ERROR(UpdateFileRow(sql, file));
@@ -114,6 +119,46 @@ TEST_F(SqliteRegistryTest, DatabaseOfVersionOneIsMigratedWithAllItsRowsWhole) {
   EXPECT_EQ(*Value(**registry, "SELECT group_concat(checksum, ' ') FROM files"),
             "237631476757498519 1253562788612684969 5508870105958940160 -2453056475705713972 "
             "-8691726231875192384");
+}
+
+TEST_F(SqliteRegistryTest, DatabaseOfVersionTwoIsMigratedWithItsTrainingUnderWay) {
+  Restore("version2.sql");
+  const auto registry = OpenSqliteRegistry(path());
+  ASSERT_OK(registry);
+  ASSERT_OK((*registry)->Write([](Sql& sql) -> absl::Status {
+    STORE_ASSIGN_OR_RETURN(const auto collection, FindCollection(sql, "default"));
+    STORE_ASSIGN_OR_RETURN(const auto document, FindDocument(sql, collection->id, "lamps"));
+    EXPECT_FALSE(document->damaged);
+    STORE_ASSIGN_OR_RETURN(const auto caches, CachesOf(sql, document->id));
+    EXPECT_EQ(caches.size(), 1u);
+    EXPECT_FALSE(caches.at(0).damaged);
+    EXPECT_EQ(caches.at(0).spec.system_text, "");
+    int jobs = 0;
+    STORE_RETURN_IF_ERROR(ScanTrainingJobs(sql, [&](const TrainingJobRow& job) {
+      EXPECT_FALSE(job.damaged);
+      EXPECT_EQ(job.document_id, document->id);
+      ++jobs;
+      return absl::OkStatus();
+    }));
+    EXPECT_EQ(jobs, 1);
+    int checkpoints = 0;
+    STORE_ASSIGN_OR_RETURN(const auto files, FilesOf(sql, document->id));
+    for (const FileRow& file : files) {
+      EXPECT_FALSE(file.damaged);
+      checkpoints += file.role == FileRole::kCheckpoint ? 1 : 0;
+    }
+    EXPECT_EQ(checkpoints, 1);
+    CacheRow added = caches.at(0);
+    added.spec.id = std::string(64, 'a');
+    added.spec.system_text = "Answer in rhyme.";
+    return InsertCache(sql, added).status();
+  }));
+  ASSERT_OK((*registry)->Read([](Sql& sql) -> absl::Status {
+    STORE_ASSIGN_OR_RETURN(const auto caches, CachesOf(sql, 1));
+    EXPECT_EQ(caches.at(1).spec.system_text, "Answer in rhyme.");
+    EXPECT_FALSE(caches.at(1).damaged);
+    return absl::OkStatus();
+  }));
 }
 
 TEST_F(SqliteRegistryTest, SymlinkInPlaceOfTheDatabaseIsRefused) {

@@ -155,7 +155,13 @@ ALTER TABLE files ADD COLUMN job_id INTEGER REFERENCES training_jobs (id) ON DEL
 CREATE INDEX files_by_job ON files (job_id);
 )sql";
 
-constexpr const char* kMigrations[] = {kVersion1, kVersion2};
+// What the head of a cache was made with, so that an import can make it again.
+constexpr char kVersion3[] = R"sql(
+-- Guarded by the checksum as if it stood before it.
+ALTER TABLE caches ADD COLUMN system_text TEXT;
+)sql";
+
+constexpr const char* kMigrations[] = {kVersion1, kVersion2, kVersion3};
 
 }  // namespace
 

@@ -17,7 +17,7 @@
 namespace docmem::engine {
 namespace {
 
-constexpr int64_t kSliceRows = 128;  // attend in one unit: attention grows with the context
+constexpr int64_t kSliceRows = 96;  // attend in one unit: attention grows with the context
 
 // One compression under way.
 struct Target {

@@ -51,26 +51,32 @@ absl::Status CheckModel(const std::map<std::string, std::string>& archived,
   return absl::OkStatus();
 }
 
-// Those that a cache's head can be made with again: the document's and the format's own.
+// Those that a cache's head can be made with again: the format's own, the document's, the caches'.
 std::set<std::string> KnownSystemTexts(const engine::Engine& engine,
-                                       const store::DocumentSpec& spec) {
-  const std::string& own = engine.prompt_format().default_system_text();
-  return {own, spec.system_text.empty() ? own : spec.system_text};
+                                       const store::DocumentSpec& spec,
+                                       std::set<std::string> of_caches) {
+  of_caches.insert(spec.system_text);
+  of_caches.erase("");
+  of_caches.insert(engine.prompt_format().default_system_text());
+  return of_caches;
 }
 
 // Whether each cache can be compared with the text when it is imported.
 absl::Status CheckSystemTexts(const engine::Engine& engine, const store::Document& document) {
   if (!document.text) return absl::OkStatus();
+  std::set<std::string> texts;
+  for (const store::Cache& cache : document.caches) texts.insert(cache.spec.system_text);
   std::set<std::string> known;
-  for (const std::string& text : KnownSystemTexts(engine, document.spec)) {
+  for (const std::string& text : KnownSystemTexts(engine, document.spec, std::move(texts))) {
     known.insert(engine::Sha256Hex(text));
   }
   for (const store::Cache& cache : document.caches) {
     if (known.contains(cache.spec.system_text_digest)) continue;
     return Error(absl::StatusCode::kFailedPrecondition, reason::kIdentityMismatch,
                  absl::StrCat("cache ", cache.spec.id,
-                              " has another system text than the document's, and only its digest "
-                              "is stored: no import could compare it with the document's text; "
+                              " has another system text than the document's, and an earlier "
+                              "version of docmemd stored only its digest: no import could compare "
+                              "it with the document's text; "
                               "delete that cache, export, and build it again"),
                  {{"field", "system_text_digest"}, {"cache", cache.spec.id}});
   }
@@ -157,7 +163,10 @@ absl::Status IncomingArchiveImpl::TakeText(const std::string& text) {
   if (text.empty() || !engine::IsValidUtf8(text)) {
     return store::ArchiveInvalid("the text is empty or isn't UTF-8");
   }
-  for (const std::string& system_text : KnownSystemTexts(*parts_.engine, manifest_->spec)) {
+  std::set<std::string> texts;
+  for (const store::ArchiveCache& cache : manifest_->caches) texts.insert(cache.system_text);
+  for (const std::string& system_text :
+       KnownSystemTexts(*parts_.engine, manifest_->spec, std::move(texts))) {
     const absl::StatusOr<engine::Context> context =
         CatchEngine([&] { return parts_.engine->EncodeContext(system_text, text, 0); });
     if (!context.ok()) return context.status();
@@ -214,8 +223,10 @@ absl::Status IncomingArchiveImpl::TakeCache(const store::ArchiveCache& cache,
         absl::StrCat("cache ", cache.id, " is damaged: ", loaded.status().message()));
   }
   if (!loaded.ok()) return loaded.status();
-  const store::NewCache imported{CacheSpecOf(*parts_.engine, **loaded, cache.system_text_digest),
-                                 store::FileFromMemory(kCacheFileName, file)};
+  store::NewCache imported{CacheSpecOf(*parts_.engine, **loaded),
+                           store::FileFromMemory(kCacheFileName, file)};
+  imported.spec.system_text = cache.system_text;
+  imported.spec.system_text_digest = cache.system_text_digest;
   const store::CacheSpec& spec = imported.spec;
   if (spec.id != cache.id || spec.context_tokens - spec.head_tokens != manifest_->document_tokens) {
     return store::ArchiveInvalid(

@@ -18,6 +18,7 @@ namespace docmem::server {
 namespace {
 
 const store::DocumentKey kOne{"default", "one"};
+const std::string kInRhyme = "Answer in rhyme.";
 
 // One data folder with its archives.
 struct Side {
@@ -171,17 +172,38 @@ TEST_F(ArchivesTest, ACacheOfAnotherTextOfAsManyTokensIsRefused) {
   EXPECT_TRUE(to_.Import(Pair(from_, text, text, true)).ok());
 }
 
+// Of document one, with a system text of its own.
+store::NewCache CacheInRhyme() {
+  const auto context = TinyEngine()->EncodeContext(kInRhyme, TinyDocument() + "one", 0);
+  const auto ingestion = TinyEngine()->StartIngestion(context, {{.ratio_ppm = 1'000'000}});
+  while (!ingestion->Step()) {
+  }
+  return CacheArtifact(*TinyEngine(), ingestion->TakeCaches().front(), kInRhyme);
+}
+
+TEST_F(ArchivesTest, ACacheWithASystemTextOfItsOwnComesAlongAndIsComparedWithTheText) {
+  const store::NewCache cache = CacheInRhyme();
+  const auto added = from_.parts.store->PublishCaches(kOne, document_.spec.text_sha256, {cache});
+  ASSERT_TRUE(added.ok()) << added.status();
+  const auto archive = from_.Export(kOne);
+  ASSERT_TRUE(archive.ok()) << archive.status();
+  ExpectRefused(Changed(*archive, kInRhyme, "Answer in prose."), reason::kImportInvalid);
+  const auto imported = to_.Import(*archive);
+  ASSERT_TRUE(imported.ok()) << imported.status();
+  const store::CacheSpec& spec = imported->caches.back().spec;
+  EXPECT_EQ(spec.id, cache.spec.id);
+  EXPECT_EQ(spec.system_text, kInRhyme);
+  EXPECT_EQ(spec.system_text_digest, engine::Sha256Hex(kInRhyme));
+  EXPECT_TRUE(to_.Export(kOne).ok());
+}
+
 TEST_F(ArchivesTest, ACacheThatCanNotBeComparedWithTheTextNeitherLeavesNorComes) {
   const std::string system_text =
       engine::Sha256Hex(TinyEngine()->prompt_format().default_system_text());
   ExpectRefused(Changed(archive_, system_text, std::string(64, '4')), reason::kImportInvalid);
 
-  const auto context = TinyEngine()->EncodeContext("Answer in rhyme.", TinyDocument() + "one", 0);
-  const auto ingestion = TinyEngine()->StartIngestion(context, {{.ratio_ppm = 1'000'000}});
-  while (!ingestion->Step()) {
-  }
-  const store::NewCache cache =
-      CacheArtifact(*TinyEngine(), ingestion->TakeCaches().front(), "Answer in rhyme.");
+  store::NewCache cache = CacheInRhyme();
+  cache.spec.system_text.clear();  // as a registry of version 2 knew it
   const auto added = from_.parts.store->PublishCaches(kOne, document_.spec.text_sha256, {cache});
   ASSERT_TRUE(added.ok()) << added.status();
   const absl::Status refused = from_.Export(kOne).status();

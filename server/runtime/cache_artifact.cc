@@ -36,8 +36,7 @@ std::string AdapterHash(const std::string& maker) {
 
 }  // namespace
 
-store::CacheSpec CacheSpecOf(const engine::Engine& engine, const engine::Cache& cache,
-                             std::string system_text_digest) {
+store::CacheSpec CacheSpecOf(const engine::Engine& engine, const engine::Cache& cache) {
   const engine::CacheIdentity& identity = cache.identity();
   const auto fields = identity.Fields();
   return {.id = identity.Digest(),
@@ -48,7 +47,6 @@ store::CacheSpec CacheSpecOf(const engine::Engine& engine, const engine::Cache& 
           .kv_dtype = identity.kv_dtype,
           .writer_adapter_hash = AdapterHash(identity.writer),
           .scorer_adapter_hash = AdapterHash(identity.scorer),
-          .system_text_digest = std::move(system_text_digest),
           .head_tokens = static_cast<uint32_t>(identity.head_tokens),
           .context_tokens = static_cast<uint32_t>(identity.context_tokens),
           .kept_tokens = static_cast<uint32_t>(cache.kept_tokens()),
@@ -60,10 +58,10 @@ store::NewCache CacheArtifact(const engine::Engine& engine,
                               std::shared_ptr<const engine::Cache> cache,
                               const std::string& system_text) {
   store::NewCache artifact;
-  artifact.spec = CacheSpecOf(
-      engine, *cache,
-      engine::Sha256Hex(system_text.empty() ? engine.prompt_format().default_system_text()
-                                            : system_text));
+  artifact.spec = CacheSpecOf(engine, *cache);
+  artifact.spec.system_text = system_text;
+  artifact.spec.system_text_digest = engine::Sha256Hex(
+      system_text.empty() ? engine.prompt_format().default_system_text() : system_text);
   artifact.file.name = kCacheFileName;
   artifact.file.max_bytes = engine::CacheFileBytes(*cache);
   artifact.file.producer = [cache = std::move(cache)](store::ArtifactWriter& writer) {

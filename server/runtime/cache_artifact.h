@@ -11,9 +11,9 @@ namespace docmem::server {
 
 inline constexpr char kCacheFileName[] = "cache.safetensors";
 
-/// A cache's row, all of it from the cache itself but the digest of the system text in its head.
-store::CacheSpec CacheSpecOf(const engine::Engine& engine, const engine::Cache& cache,
-                             std::string system_text_digest);
+/// A cache's row, all of it from the cache itself but the system text in its head, which is left
+/// out.
+store::CacheSpec CacheSpecOf(const engine::Engine& engine, const engine::Cache& cache);
 
 /// A cache as the store takes it: its row, and a producer that writes its file without a copy of
 /// the payload. `system_text` is what the head was made with; empty: the prompt format's own.
