@@ -18,9 +18,9 @@ TEST_P(RegistryConformanceTest, ArtifactsKeepAllColumnsAndGoWithTheirDocument) {
                 900000,    "compactor",
                 "float32", Hash(2),
                 Hash(3),   Hash(4),
-                10,        100,
-                19,        4096,
-                65536};
+                "system",  10,
+                100,       19,
+                4096,      65536};
   AdapterRow adapter{0, document, 3, {}, AdapterState::kStale, kNow};
   adapter.spec = {Hash(7), "scope", "base", "{\"x\":1}", 16, Hash(8), Hash(9), "job", 1234};
   Write([&](Sql& sql) -> absl::Status {
@@ -49,6 +49,7 @@ TEST_P(RegistryConformanceTest, ArtifactsKeepAllColumnsAndGoWithTheirDocument) {
     EXPECT_EQ(spec.writer_adapter_hash, Hash(2));
     EXPECT_EQ(spec.scorer_adapter_hash, Hash(3));
     EXPECT_EQ(spec.system_text_digest, Hash(4));
+    EXPECT_EQ(spec.system_text, "system");
     EXPECT_EQ(spec.head_tokens, 10u);
     EXPECT_EQ(spec.context_tokens, 100u);
     EXPECT_EQ(spec.kept_tokens, 19u);
