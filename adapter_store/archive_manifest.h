@@ -41,7 +41,7 @@ struct ArchiveCache {
   std::string id;
   std::string system_text_digest;
   std::string system_text;  ///< as in CacheSpec; no member of the manifest where empty
-  ArchiveFile file;  ///< its identity tells the rest
+  ArchiveFile file;         ///< its identity tells the rest
 };
 
 /// What stands before an archive's parts: everything about the document but its artifacts' bytes.

@@ -93,9 +93,8 @@ absl::Status ArchiveWriter::Describe(const DocumentKey& key) {
     files_.insert(files_.end(), adapter.files.begin(), adapter.files.end());
   }
   for (const Cache& cache : document.caches) {
-    manifest_.caches.push_back(
-        {cache.spec.id, cache.spec.system_text_digest, cache.spec.system_text,
-         ToArchive(cache.file)});
+    manifest_.caches.push_back({cache.spec.id, cache.spec.system_text_digest,
+                                cache.spec.system_text, ToArchive(cache.file)});
     files_.push_back(cache.file);
   }
   STORE_ASSIGN_OR_RETURN(const Document now, store_->GetDocument(key));

@@ -23,7 +23,7 @@ class RowWriter {
   RowWriter& AddSize(uint64_t value);  ///< at most 2^63 - 1
   RowWriter& AddText(const std::string& value);
   RowWriter& AddTime(absl::Time value);
-  RowWriter& AddReference(int64_t id);                  ///< 0: NULL
+  RowWriter& AddReference(int64_t id);                   ///< 0: NULL
   RowWriter& AddOptionalText(const std::string& value);  ///< empty: NULL
   RowWriter& AddMap(const std::map<std::string, std::string>& value);
   /// The columns and their checksum.
