@@ -80,12 +80,13 @@ CALLS = [
 
 
 def tries_of(fake, script, call):
-    """Of each try: what was called, for how many seconds, for which document."""
+    """Of each try: what was called, for how many seconds (to two digits: gRPC rounds long deadlines
+    up), for which document."""
     fake.script, fake.tries = script, []
     call()
     assert fake.tries
     return [
-        (made.method, round(made.seconds, -1), made.metadata.get("docmem-document"))
+        (made.method, float(f"{made.seconds:.2g}"), made.metadata.get("docmem-document"))
         for made in fake.tries
     ]
 
