@@ -71,6 +71,7 @@ class DocumentImportImpl final : public DocumentImport {
   const uint64_t replaces_;
   const absl::Time now_;
   std::unique_ptr<WrittenBatch> batch_;
+  std::string text_content_;  // for its words
   std::optional<StoredFile> text_;
   std::vector<StagedCache> caches_;
   std::vector<StagedAdapter> adapters_;
@@ -90,6 +91,7 @@ absl::Status DocumentImportImpl::AddText(const std::string& text) {
   STORE_ASSIGN_OR_RETURN(const std::vector<StoredFile> files,
                          Stage({{&file, ArtifactKind::kText}}));
   text_ = files.front();
+  text_content_ = text;
   return absl::OkStatus();
 }
 
@@ -157,6 +159,9 @@ absl::Status DocumentImportImpl::Insert(Sql& sql, const ImportedDocument& docume
   for (const StoredFile& file : batch_->files()) new_bytes += file.bytes;
   STORE_RETURN_IF_ERROR(CheckQuota(sql, collection, 1, new_bytes));
   STORE_ASSIGN_OR_RETURN(row.id, InsertDocument(sql, row));
+  if (text_.has_value()) {
+    STORE_RETURN_IF_ERROR(IndexDocument(sql, collection, row, text_content_));
+  }
   return InsertArtifacts(sql, row, deleted);
 }
 

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "adapter_store/errors.h"
 #include "adapter_store/names.h"
+#include "adapter_store/registry/word_table.h"
 #include "adapter_store/status_macros.h"
 
 namespace docmem::store {
@@ -216,6 +217,17 @@ absl::Status InsertAdapterFiles(Sql& sql, const AdapterRow& row,
                          row.document_id, 0, row.id}));
   }
   return absl::OkStatus();
+}
+
+absl::Status IndexDocument(Sql& sql, const CollectionRow& collection, const DocumentRow& row,
+                           const std::string& text) {
+  if (!collection.settings.lexical_index) return absl::OkStatus();
+  STORE_RETURN_IF_ERROR(InsertWords(sql, collection.id, row.id, CountText(collection.name, text)));
+  return IndexTitle(sql, collection.name, row);
+}
+
+absl::Status IndexTitle(Sql& sql, const std::string& collection, const DocumentRow& row) {
+  return PutTitleWords(sql, row.id, CountTitle(collection, row.spec.title));
 }
 
 absl::Status RemoveCache(Sql& sql, DocumentRow& document, const CacheRow& cache,

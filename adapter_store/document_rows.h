@@ -52,6 +52,11 @@ absl::Status RequireMakers(Sql& sql, const DocumentRow& document, const CacheSpe
 /// Rows for the files of an adapter that has its row; the last file is the packed one.
 absl::Status InsertAdapterFiles(Sql& sql, const AdapterRow& row,
                                 const std::vector<StoredFile>& files);
+/// Counts the words of text and title where the collection has a lexical index.
+absl::Status IndexDocument(Sql& sql, const CollectionRow& collection, const DocumentRow& row,
+                           const std::string& text);
+/// Counts the words of a changed title where those of the text are counted.
+absl::Status IndexTitle(Sql& sql, const std::string& collection, const DocumentRow& row);
 /// Removes cache and file rows; the files go to `deleted`. Mends the document's default.
 absl::Status RemoveCache(Sql& sql, DocumentRow& document, const CacheRow& cache,
                          std::vector<IntentFile>& deleted);

@@ -18,8 +18,8 @@
 namespace docmem::store {
 
 /// The one implementation of `AdapterStore`; its contract is there. Sources: open_store.cc,
-/// collections.cc, documents.cc, document_import.cc, caches.cc, adapters.cc, training_jobs.cc,
-/// stored_bytes.cc.
+/// collections.cc, documents.cc, document_import.cc, route.cc, caches.cc, adapters.cc,
+/// training_jobs.cc, stored_bytes.cc.
 class StoreImpl : public AdapterStore {
  public:
   /// What `Open` has made ready.
@@ -58,6 +58,9 @@ class StoreImpl : public AdapterStore {
   absl::StatusOr<std::unique_ptr<DocumentImport>> BeginImport(const DocumentKey& key,
                                                               uint64_t replaces) override;
 
+  absl::StatusOr<RouteResult> Route(const std::string& collection, const std::string& question,
+                                    uint32_t k) override;
+
   absl::StatusOr<Document> PublishCaches(const DocumentKey& key, const std::string& text_sha256,
                                          const std::vector<NewCache>& caches) override;
   absl::Status DeleteCache(const DocumentKey& key, const std::string& cache_id) override;
@@ -95,6 +98,10 @@ class StoreImpl : public AdapterStore {
   absl::Status Mend();
   /// For `Open`: garbage and the spare file. A full disk is no failure.
   absl::Status Prepare();
+  /// Counts the words of retained texts where a lexical index lacks them.
+  absl::Status CompleteIndex(const std::string& collection);
+  /// For `Open`: of all collections.
+  absl::Status CompleteIndexes();
 
  private:
   Registry& registry() { return *parts_.registry; }
