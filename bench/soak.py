@@ -59,7 +59,8 @@ def plot(samples, path):
     figure, axes = pyplot.subplots(figsize=(8, 3))
     began = samples[0][0]
     axes.plot([(when - began) / 60 for when, _ in samples], [size / 1e6 for _, size in samples])
-    axes.set(xlabel="minutes", ylabel="resident memory, MB", ylim=(0, None))
+    top = 1.1e-6 * max(size for _, size in samples)
+    axes.set(xlabel="minutes", ylabel="resident memory, MB", ylim=(0, top))
     axes.grid(alpha=0.3)
     figure.tight_layout()
     figure.savefig(path, dpi=110)
