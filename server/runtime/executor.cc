@@ -1,5 +1,7 @@
 #include "server/runtime/executor.h"
 
+#include <pthread.h>
+
 #include <utility>
 
 namespace docmem::server {
@@ -48,6 +50,7 @@ size_t Executor::queued() const {
 }
 
 void Executor::Work() {
+  pthread_setname_np(pthread_self(), "docmem-worker");  // what `top -H` shows
   for (;;) {
     Task task;
     {

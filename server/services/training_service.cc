@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "server/errors/error.h"
 #include "server/services/training_messages.h"
 #include "server/services/training_watch.h"
 #include "server/services/unary.h"
@@ -39,7 +38,7 @@ grpc::ServerUnaryReactor* TrainingService::Get(grpc::CallbackServerContext* cont
                                                const v1::GetTrainingJobRequest* request,
                                                v1::TrainingJob* response) {
   return RunUnary(services_, method::kTrainingGet, context, [=, this](const Call&) {
-    if (request->job_id().empty()) return InvalidField("job_id", "is required");
+    if (absl::Status status = CheckId("job_id", request->job_id()); !status.ok()) return status;
     return Give((*trainings_)->Get(request->job_id()), response);
   });
 }
@@ -74,7 +73,7 @@ grpc::ServerUnaryReactor* TrainingService::Cancel(grpc::CallbackServerContext* c
                                                   const v1::CancelTrainingRequest* request,
                                                   v1::TrainingJob* response) {
   return RunUnary(services_, method::kTrainingCancel, context, [=, this](const Call&) {
-    if (request->job_id().empty()) return InvalidField("job_id", "is required");
+    if (absl::Status status = CheckId("job_id", request->job_id()); !status.ok()) return status;
     return Give((*trainings_)->Cancel(request->job_id()), response);
   });
 }

@@ -4,6 +4,7 @@
 
 #include "server/services/live_call.h"
 #include "server/services/training_messages.h"
+#include "server/services/validate.h"
 
 namespace docmem::server {
 
@@ -30,11 +31,12 @@ TrainingWatch::TrainingWatch(const ServiceContext& services, const Late<Training
       }) {}
 
 void TrainingWatch::Begin() {
-  const absl::Status status = call_.Admit([weak = weak_from_this()](const absl::Status& why) {
+  absl::Status status = call_.Admit([weak = weak_from_this()](const absl::Status& why) {
     if (const auto watch = weak.lock()) watch->Cut(why);
   });
-  if (!status.ok()) return Close(status);
   const std::string id = request_->job_id();
+  if (status.ok()) status = CheckId("job_id", id);
+  if (!status.ok()) return Close(status);
   const absl::StatusOr<uint64_t> sink = (*trainings_)->Watch(id, shared_from_this());
   if (!sink.ok()) return Close(sink.status());
   {

@@ -19,6 +19,8 @@ TINY_LLAMA = ROOT / "tests/reference/models/tiny-llama"
 LONG = os.environ.get("DOCMEM_LONG") == "1"
 # A sanitizer's own memory, several times the daemon's, counts in its resident set.
 MEMORY_SLACK = 8 if os.environ.get("DOCMEM_SANITIZE") else 1
+# It slows the daemon down as well.
+TIME_SLACK = 10 if os.environ.get("DOCMEM_SANITIZE") else 1
 # The tests' own variables, such as DOCMEM_DATA, are settings to a daemon.
 SETTING_FREE = {k: v for k, v in os.environ.items() if not k.startswith("DOCMEM_")}
 START_TIMEOUT_S = 120

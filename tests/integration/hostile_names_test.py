@@ -42,6 +42,15 @@ def calls(client, name):
             v1.DeleteCacheRequest(document="d", cache_id=name)),
         "Upload": lambda: client.upload(name, adapter()),
         "Download": lambda: client.download(name),
+        "Train": lambda: client.train(name),
+        "Train in": lambda: client.trainings.Start(
+            v1.StartTrainingRequest(collection=name, document="d")),
+        "Trainings of": lambda: client.trainings.List(v1.ListTrainingJobsRequest(document=name)),
+        "Trainings in": lambda: client.trainings.List(
+            v1.ListTrainingJobsRequest(collection=name)),
+        "Training": lambda: client.training(name),
+        "Watch": lambda: client.watch_training(name),
+        "Cancel": lambda: client.trainings.Cancel(v1.CancelTrainingRequest(job_id=name)),
         "Create": lambda: client.collections.Create(v1.CreateCollectionRequest(name=name)),
         "Delete all": lambda: client.collections.Delete(
             v1.DeleteCollectionRequest(name=name, force=True, allow_missing=True)),
@@ -127,22 +136,31 @@ def test_no_name_opens_anything_outside_of_the_data_folder(make_daemon, tmp_path
                 (path.startswith("/") and not path.startswith(known))]
 
 
-def test_a_link_in_the_way_of_a_new_file_isnt_followed(make_daemon, tmp_path):
+@pytest.mark.parametrize("place", ["temporary", "artifacts"])
+def test_a_link_in_the_way_of_a_new_file_isnt_followed(make_daemon, tmp_path, place):
     # Fault 32.
     daemon = make_daemon().start()
     client = daemon.client()
     client.ingest(document("before"), "before")
     target = tmp_path / "outside"
     target.write_bytes(b"untouched")
+    planted = set()
     for number in range(1, 300):
+        shard = f"{number % 64:02x}" if place == "artifacts" else ""
         for kind in ("text", "cache", "adapter"):
-            name = f"{number:016x}.{kind}"
-            folder = daemon.data / "artifacts" / f"{number & 255:02x}"
-            for place in (daemon.data / "temporary" / name, folder / name):
-                if place.parent.is_dir() and not place.exists():
-                    os.symlink(target, place)
-    why = refusal(lambda: client.ingest(document("linked"), "linked"))
-    assert why.code.name not in ("OK", "INTERNAL", "UNKNOWN"), why
+            path = daemon.data / place / shard / f"{number:016x}.{kind}"
+            if not path.exists():
+                os.symlink(target, path)
+                planted.add(path)
+    if place == "temporary":
+        why = refusal(lambda: client.ingest(document("linked"), "linked"))
+        assert why.code.name not in ("OK", "INTERNAL", "UNKNOWN"), why
+    else:  # A finished file takes the place of the link.
+        client.ingest(document("linked"), "linked")
+        client.upload("linked", adapter())
+        assert client.ask("linked").finished
+        replaced = {path.suffix for path in planted if not path.is_symlink()}
+        assert replaced == {".text", ".cache", ".adapter"}
     assert target.read_bytes() == b"untouched"
     assert client.ask("before").finished
     client.delete("linked", allow_missing=True)

@@ -11,7 +11,7 @@ import urllib.request
 import grpc
 import pytest
 from client import ask_request, refusal
-from daemon import SERVING, eventually, scaled
+from daemon import SERVING, TIME_SLACK, eventually, scaled
 from folders import CONFIG, adapter
 from google.protobuf import descriptor_pb2
 from grpc_health.v1 import health_pb2, health_pb2_grpc
@@ -192,9 +192,10 @@ def test_liveness_is_answered_at_once_while_the_engine_is_busy(make_daemon, pati
     slowest = 0.0
     for _ in range(scaled(10, 300)):
         began = time.monotonic()
-        assert daemon.liveness() == SERVING and daemon.readiness() == SERVING
+        assert daemon.liveness() == SERVING
         slowest = max(slowest, time.monotonic() - began)
-    assert slowest < 30
+        assert daemon.readiness() == SERVING
+    assert slowest < TIME_SLACK
     for stream in streams:
         stream.cancel()
 
