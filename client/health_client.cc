@@ -30,6 +30,11 @@ absl::StatusOr<bool> HealthClient::IsServing(const std::string& service,
   const absl::StatusOr<HealthCheckResponse> reply =
       internal::Unary(connection_->channel(), stub_->rpc.get(), &Rpc::Check, request,
                       {internal::Repeat::kSafe}, options);
+  if (absl::IsUnimplemented(reply.status())) {
+    return absl::UnimplementedError(
+        "no health service at this address: docmemd has it at --health-listen (port 7601 unless "
+        "set), not at the API's");
+  }
   if (!reply.ok()) return reply.status();
   return reply->status() == HealthCheckResponse::SERVING;
 }

@@ -17,7 +17,7 @@ class HealthClient {
   ~HealthClient();
 
   /// Whether `service` is SERVING: "" asks for readiness, "docmem.liveness" for liveness. NOT_FOUND
-  /// for a name the daemon doesn't know.
+  /// for a name the daemon doesn't know, UNIMPLEMENTED at an address without the health service.
   absl::StatusOr<bool> IsServing(const std::string& service, const CallOptions& options = {});
 
  private:

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "docmem/v1/admin.grpc.pb.h"
 #include "grpc/health/v1/health.grpc.pb.h"
 
 namespace docmem::client {
@@ -61,6 +62,20 @@ TEST_F(HealthClientTest, GivesUpOnADaemonThatIsGone) {
   server_->Shutdown();
   EXPECT_EQ(client_->IsServing("", {.timeout = absl::Milliseconds(200)}).status().code(),
             absl::StatusCode::kUnavailable);
+}
+
+// What asks the API's address hears where the health service is.
+TEST(HealthClientOfTheApiTest, NamesTheOtherAddress) {
+  grpc::ServerBuilder builder;
+  int port = 0;
+  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+  v1::AdminService::Service api;
+  builder.RegisterService(&api);
+  const auto server = builder.BuildAndStart();
+  auto connection = Connection::Open({.address = "127.0.0.1:" + std::to_string(port)});
+  const absl::Status said = HealthClient(connection.value()).IsServing("").status();
+  EXPECT_EQ(said.code(), absl::StatusCode::kUnimplemented);
+  EXPECT_NE(said.message().find("--health-listen"), std::string::npos) << said;
 }
 
 }  // namespace

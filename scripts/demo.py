@@ -2,9 +2,9 @@
 """DocMem at work, with the real daemon, the real client and a real model.
 
 Ingests Debian's Social Contract at three compression ratios, trains an adapter on some questions of
-demo/qa.json, asks all of them five ways, restarts the daemon and asks once more from what is on
-disk. Exits 1 unless the adapter, with every token of the document
-evicted, is at least 30 ROUGE-L points above the base model.
+demo/qa.json (or uploads one that was trained elsewhere), asks all of them five ways, restarts the
+daemon and asks once more from what is on disk. Exits 1 unless the adapter, with every token of the
+document evicted, is at least 30 ROUGE-L points above the base model.
 
 `./dev demo` sets everything up and runs this.
 """
@@ -108,7 +108,7 @@ def ingest(terminal, daemon, path, kv_dtype):
 
 
 def train_adapter(terminal, daemon, folder, questions):
-    """Trains on the questions that are `seen`, and on their paraphrases; returns the adapter."""
+    """Trains on the questions that are `seen` and on their paraphrases; returns the adapter."""
     pairs = [{"question": wording, "answer": item["answer"]}
              for item in questions if item["seen"]
              for wording in (item["question"], *item["paraphrases"])]
@@ -125,12 +125,22 @@ def train_adapter(terminal, daemon, folder, questions):
         shown = job["step"]
     if job["state"] != "STATE_SUCCEEDED":
         raise DemoError(f"the training ended in {job['state']}: {job['message']}")
-    adapter = daemon.call("adapter", "show", DOCUMENT_ID)
-    modules = adapter["modules"]
     terminal.line(
         f"    {len(pairs)} pairs, {job['step']} steps, loss {job['loss']:.3f}, "
         f"{job['tokensPerSecond']:.0f} tokens/s, {time.monotonic() - began:.1f} s"
     )
+    return describe_adapter(terminal, daemon)
+
+
+def upload_adapter(terminal, daemon, peft_folder):
+    """Gives the document an adapter of a PEFT folder; returns the adapter."""
+    daemon.call("adapter", "upload", DOCUMENT_ID, str(peft_folder))
+    return describe_adapter(terminal, daemon)
+
+
+def describe_adapter(terminal, daemon):
+    adapter = daemon.call("adapter", "show", DOCUMENT_ID)
+    modules = adapter["modules"]
     terminal.line(
         f"    version {adapter['version']}: rank {max(m['rank'] for m in modules)} on "
         f"{', '.join(m['name'].removesuffix('_proj') for m in modules)}, "
@@ -218,8 +228,12 @@ def run(terminal, options):
         start(terminal, daemon)
         terminal.step("Ingesting Debian's Social Contract")
         document = ingest(terminal, daemon, path, options.kv_dtype)
-        terminal.step("Training its adapter")
-        adapter = train_adapter(terminal, daemon, folder, questions)
+        if options.adapter:
+            terminal.step(f"Uploading its adapter from {options.adapter}")
+            adapter = upload_adapter(terminal, daemon, options.adapter)
+        else:
+            terminal.step("Training its adapter")
+            adapter = train_adapter(terminal, daemon, folder, questions)
         terminal.step(f"Asking {len(questions)} questions {len(WAYS)} ways")
         answers = ask_all(terminal, daemon, questions)
         print_answers(terminal, questions, WAYS, answers)
@@ -242,6 +256,8 @@ def parse_options():
     parser.add_argument("--binaries", type=Path, default=ROOT / "build/release/bin")
     parser.add_argument("--model", type=Path, default=ROOT / "build/models/smollm2-135m-instruct")
     parser.add_argument("--folder", type=Path, default=ROOT / "build/demo", help="for its files")
+    parser.add_argument("--adapter", type=Path, metavar="FOLDER",
+                        help="upload this PEFT adapter, such as demo/adapter, instead of training")
     parser.add_argument("--kv-dtype", help="of the caches, such as int8; default: the model's")
     return parser.parse_args()
 

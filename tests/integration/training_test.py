@@ -146,4 +146,5 @@ def test_a_restart_goes_on_to_the_same_weights(make_daemon, gently):
     assert client.training(job.id).state == State.STATE_SUCCEEDED
     assert hash_of(client, "cut") == wanted
     assert hash_of(client, "cut", version=2) != wanted
-    assert daemon.metrics()['docmem_resident_items{kind="checkpoint",tier="disk"}'] == 0
+    left = 'docmem_resident_items{kind="checkpoint",tier="disk"}'
+    eventually(lambda: daemon.metrics()[left] == 0)  # a job has ended before its file is gone
