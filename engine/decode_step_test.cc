@@ -119,5 +119,67 @@ TEST_F(BatchPlannerTest, OnlyWantedRowsGetLogits) {
   EXPECT_EQ(logits[1].size(0), 0);
 }
 
+// What a step computes on a CUDA device, from torch's operators, and on the CPU from our kernels: a
+// transformer takes the operators outside inference mode.
+class StepByOperatorsTest : public ::testing::TestWithParam<Compression> {
+ protected:
+  // One step of questions of several lengths, some on one document, with and without an adapter.
+  std::vector<at::Tensor> Logits() const {
+    std::vector<std::unique_ptr<Sequence>> sequences;
+    for (const auto& [cache, adapter, rows] : {std::tuple(first_, adapter_, 5),
+                                               {first_, nullptr, 1},
+                                               {second_, adapter_, 1},
+                                               {second_, nullptr, 3},
+                                               {first_, adapter_, 2}}) {
+      sequences.push_back(std::make_unique<Sequence>(
+          sequences.size() + 1,
+          SequenceRequest{.cache = cache,
+                          .adapter = adapter,
+                          .prompt_ids = std::vector<int32_t>(static_cast<size_t>(rows), 7),
+                          .answer_ids = {8, 9}},
+          *engine_));
+    }
+    BatchPlanner planner({.max_rows_per_step = 100});
+    return RunBatch(engine_->transformer(), planner.Plan(sequences));
+  }
+
+  std::shared_ptr<const Cache> CacheOf(const std::string& document) const {
+    return Ingest(*engine_, engine_->EncodeContext("", document, 0), GetParam());
+  }
+
+  const std::shared_ptr<const Engine> engine_ = TinyEngine("tiny-llama");
+  const std::shared_ptr<const Cache> first_ = CacheOf("The ferry leaves the island at six.");
+  const std::shared_ptr<const Cache> second_ = CacheOf("In winter it stays in the harbour.");
+  const std::shared_ptr<const Adapter> adapter_ = GoldenAdapter(*engine_, "all-modules");
+};
+
+TEST_P(StepByOperatorsTest, GivesTheLogitsOfTheKernels) {
+  std::vector<at::Tensor> kernels;
+  {
+    const c10::InferenceMode inference;
+    kernels = Logits();
+  }
+  const at::NoGradGuard no_grad;
+  const std::vector<at::Tensor> operators = Logits();
+  ASSERT_EQ(operators.size(), kernels.size());
+  for (size_t i = 0; i < operators.size(); ++i) {
+    ASSERT_EQ(operators[i].sizes(), kernels[i].sizes());
+    EXPECT_TRUE(at::allclose(operators[i], kernels[i], 1e-4, 1e-4)) << i;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Caches, StepByOperatorsTest,
+    ::testing::Values(Compression{.ratio_ppm = 500'000},
+                      Compression{.ratio_ppm = 500'000, .profile = Profile::kCompactorVllm},
+                      Compression{.ratio_ppm = 500'000, .int8 = true},
+                      Compression{
+                          .ratio_ppm = 500'000, .profile = Profile::kCompactorVllm, .int8 = true},
+                      Compression{.ratio_ppm = 1'000'000}),
+    [](const auto& tested) {
+      return std::string(tested.param.profile == Profile::kCompactor ? "Even" : "Ragged") +
+             (tested.param.int8 ? "Int8" : "") + std::to_string(tested.param.ratio_ppm);
+    });
+
 }  // namespace
 }  // namespace docmem::engine

@@ -49,9 +49,10 @@ AttentionPart AttendOwn(int64_t layer, const BatchSlice& slice, const at::Tensor
                          : AttendCausal(rows, kv.keys, kv.values, own.length());
 }
 
-// All rows [T, H, D] over the document's tokens; heads that keep different numbers one by one.
+// All rows [T, H, D] over the document's tokens. Heads that keep different numbers go one by one,
+// as do int8 ones: `Head` gives them as numbers, of which a copy of one head lives at a time.
 AttentionPart AttendShared(int64_t layer, const Cache& cache, const at::Tensor& q) {
-  if (!cache.Ragged(layer)) {
+  if (!cache.Ragged(layer) && !cache.quantised()) {
     const LayerKv kv = cache.Layer(layer);
     return AttendAll(q, kv.keys, kv.values);
   }
