@@ -55,6 +55,63 @@ std::vector<Ids> ReadLists(const SafetensorsView& view, const std::string& name)
   return lists;
 }
 
+std::string Hash(const Ids& ids) {
+  XXH64_canonical_t canonical;
+  XXH64_canonicalFromHash(&canonical, XXH3_64bits(ids.data(), ids.size() * sizeof(int32_t)));
+  std::string hex;
+  for (const unsigned char byte : canonical.digest) {
+    hex += "0123456789abcdef"[byte >> 4];
+    hex += "0123456789abcdef"[byte & 15];
+  }
+  return hex;
+}
+
+std::string Character(int point) {
+  std::string text;
+  AppendUtf8(static_cast<uint32_t>(point), &text);
+  return text;
+}
+
+// Draws the strings of mixed_strings() in tests/reference/hard_strings.py once more.
+class MixedStrings {
+ public:
+  explicit MixedStrings(const Json& json) : state_(json["seed"].get<uint64_t>()) {
+    for (const Json& kind : json["kinds"]) {
+      std::vector<std::string>& pieces = kinds_.emplace_back();
+      for (const Json& entry : kind) {
+        if (entry.is_string()) {
+          pieces.push_back(entry);
+        } else {
+          for (int point = entry[0]; point <= entry[1].get<int>(); ++point) {
+            pieces.push_back(Character(point));
+          }
+        }
+      }
+    }
+  }
+
+  std::string Next() {
+    std::string text;
+    for (size_t left = 1 + Below(16); left > 0; --left) {
+      const std::vector<std::string>& kind = kinds_[Below(kinds_.size())];
+      text += kind[Below(kind.size())];
+    }
+    return text;
+  }
+
+ private:
+  // splitmix64
+  size_t Below(size_t limit) {
+    uint64_t mixed = state_ += 0x9e3779b97f4a7c15;
+    mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9;
+    mixed = (mixed ^ (mixed >> 27)) * 0x94d049bb133111eb;
+    return (mixed ^ (mixed >> 31)) % limit;
+  }
+
+  std::vector<std::vector<std::string>> kinds_;
+  uint64_t state_;
+};
+
 class TokenizerReferenceTest : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
@@ -121,8 +178,7 @@ TEST_P(TokenizerReferenceTest, EveryAssignedCodePointGetsTheLibrarysIds) {
   std::map<int, std::vector<int32_t>> ids_by_block;
   for (const Json& range : ReadJson(kFolder / "assigned.json")) {
     for (int point = range[0]; point <= range[1].get<int>(); ++point) {
-      std::string c;
-      AppendUtf8(static_cast<uint32_t>(point), &c);
+      const std::string c = Character(point);
       const Ids ids = tokenizer_->EncodeTemplate("a" + c + "b " + c + c + " 1" + c + "\n" + c);
       auto& block = ids_by_block[point / kBlock * kBlock];
       block.insert(block.end(), ids.begin(), ids.end());
@@ -131,14 +187,27 @@ TEST_P(TokenizerReferenceTest, EveryAssignedCodePointGetsTheLibrarysIds) {
   const Json& sweep = golden_["sweep"];
   ASSERT_EQ(ids_by_block.size(), sweep.size());
   for (const auto& [block, ids] : ids_by_block) {
-    XXH64_canonical_t canonical;
-    XXH64_canonicalFromHash(&canonical, XXH3_64bits(ids.data(), ids.size() * sizeof(int32_t)));
-    std::string hex;
-    for (const unsigned char byte : canonical.digest) {
-      hex += "0123456789abcdef"[byte >> 4];
-      hex += "0123456789abcdef"[byte & 15];
+    EXPECT_EQ(Hash(ids), sweep[std::to_string(block)].get<std::string>())
+        << "code points from " << block;
+  }
+}
+
+TEST_P(TokenizerReferenceTest, MixedStringsGetTheLibrarysIds) {
+  const Json json = ReadJson(kFolder / "mixed.json");
+  MixedStrings strings(json);
+  const size_t block = json["block"];
+  const Json& golden = golden_["mixed"];
+  ASSERT_EQ(golden["template"].size() * block, json["count"].get<size_t>());
+  ASSERT_EQ(golden["user"].size(), golden["template"].size());
+  for (size_t i = 0; i < golden["template"].size(); ++i) {
+    Ids as_template, as_user;
+    for (size_t left = block; left > 0; --left) {
+      const std::string text = strings.Next();
+      for (const int32_t id : tokenizer_->EncodeTemplate(text)) as_template.push_back(id);
+      for (const int32_t id : tokenizer_->EncodeUser(text)) as_user.push_back(id);
     }
-    EXPECT_EQ(hex, sweep[std::to_string(block)].get<std::string>()) << "code points from " << block;
+    EXPECT_EQ(Hash(as_template), golden["template"][i].get<std::string>()) << "block " << i;
+    EXPECT_EQ(Hash(as_user), golden["user"][i].get<std::string>()) << "block " << i;
   }
 }
 

@@ -1,11 +1,15 @@
 """Strings that tokenizers disagree about: chosen by hand, and drawn by seed over all of Unicode 14.
 
+Mixed strings are too many to be committed: mixed.json says how to draw them again.
+
 Python 3.11's unicodedata is Unicode 14.0, the version that DocMem's regular expressions know.
 """
 
 import random
 import sys
 import unicodedata
+
+from tokenizers import normalizers
 
 assert unicodedata.unidata_version == "14.0.0", unicodedata.unidata_version
 
@@ -202,6 +206,81 @@ def random_strings(seed: int, count: int) -> list[str]:
     return [
         "".join(rng.choices(kinds, weights)[0]() for _ in range(rng.randrange(1, 15)))
         for _ in range(count)
+    ]
+
+
+def normalised_alike(point: int) -> bool:
+    """Whether the library's NFC, whose tables are of Unicode 9, orders and composes this one as Unicode 14 does."""
+    nfd = unicodedata.normalize("NFD", chr(point))
+    texts = [nfd, f"\u0301{nfd}", f"{nfd}\u0334"]
+    library = normalizers.NFC()
+    return all(library.normalize_str(t) == unicodedata.normalize("NFC", t) for t in texts)
+
+
+def kinds() -> list[list]:
+    """What mixed strings are made of, by kind: texts, and closed ranges of code points.
+
+    Marks that the library doesn't know are left out. A kind that stands twice is twice as likely.
+    """
+    points = [c for c in assigned() if normalised_alike(c)]
+    planes = [ranges([c for c in points if c >> 16 == plane]) for plane in (0, 1, 2, 3, 14, 15, 16)]
+    ascii_letters = [[0x41, 0x5A], [0x61, 0x7A]]
+    marks = ranges([c for c in points if unicodedata.combining(chr(c))])
+    jamo = [[0x1100, 0x1112], [0x1161, 0x1175], [0x11A8, 0x11C2], [0xAC00, 0xD7A3]]
+    spaces = [space * count for space in SPACES for count in (1, 2, 3)]
+    digits = [digit * count for digit in DIGITS for count in (1, 2, 3, 4)]
+    tokens = CONTROL + ["<cafe\u0301>", "harbour"]
+    words = ["the ", " and", "'re", "'S", "_", "\r\n", "docmemory", " unreachable", "Ti\u1ebf"]
+    vowels = [vowel + mark for vowel in "aeiouAEIOU" for mark in "\u0301\u0302\u0323\u0308"]
+    return [
+        *planes,
+        planes[0],
+        ascii_letters,
+        ascii_letters,
+        ascii_letters,
+        [[0x20, 0x7E]],
+        marks,
+        marks,
+        vowels,
+        jamo,
+        spaces,
+        [" "],
+        digits,
+        tokens,
+        tokens,
+        words,
+    ]
+
+
+def splitmix64(seed: int):
+    """Endless numbers of 64 bits that tokenizer_reference_test.cc draws too."""
+    mask = 2**64 - 1
+    while True:
+        seed = (seed + 0x9E3779B97F4A7C15) & mask
+        mixed = ((seed ^ (seed >> 30)) * 0xBF58476D1CE4E5B9) & mask
+        mixed = ((mixed ^ (mixed >> 27)) * 0x94D049BB133111EB) & mask
+        yield mixed ^ (mixed >> 31)
+
+
+def mixed_strings(seed: int, count: int) -> list[str]:
+    """Strings of 1 to 16 pieces: every piece is one of a kind, each entry of kinds() as likely."""
+    numbers = splitmix64(seed)
+    pieces = [
+        [
+            piece
+            for entry in kind
+            for piece in (
+                [entry] if isinstance(entry, str) else map(chr, range(entry[0], entry[1] + 1))
+            )
+        ]
+        for kind in kinds()
+    ]
+
+    def choose(choices):
+        return choices[next(numbers) % len(choices)]
+
+    return [
+        "".join(choose(choose(pieces)) for _ in range(choose(range(1, 17)))) for _ in range(count)
     ]
 
 

@@ -1,4 +1,5 @@
-"""Token ids of the hard strings with and without added tokens, decodings, and a sweep over Unicode 14.
+"""Token ids of the hard strings with and without added tokens, decodings, a sweep over Unicode 14,
+and hashes of the ids of 10,000 mixed strings.
 
 "template" = encode(text, add_special_tokens=False) on the file as it is; "user" = the same on the file with
 `added_tokens` emptied. Source: the tokenizers library.
@@ -14,11 +15,12 @@ from tokenizers import Tokenizer
 
 import tokenizer_files
 from common import ROOT, path, save_json, save_tensors
-from hard_strings import all_strings, assigned, ranges
+from hard_strings import all_strings, assigned, kinds, mixed_strings, ranges
 
 NAMES = ["smollm2-like", "llama3-like", "qwen-like", "flags"]
 SMOLLM2 = ROOT.parent.parent / "build/models/smollm2-135m-instruct/tokenizer.json"
 SWEEP_BLOCK = 4096
+MIXED = {"seed": 83, "count": 10_000, "block": 100}
 
 
 def without_added_tokens(text: str) -> str:
@@ -41,16 +43,28 @@ def packed(name: str, lists: list[list[int]]) -> dict[str, torch.Tensor]:
     return {name: flat.to(dtype), f"{name}_ends": lengths.cumsum(0).to(torch.int32)}
 
 
+def hashed(lists: list[list[int]]) -> str:
+    """XXH3-64 of the ids of all lists as little-endian int32."""
+    flat = numpy.array([i for ids in lists for i in ids], dtype="<i4")
+    return xxhash.xxh3_64(flat.tobytes()).hexdigest()
+
+
+def mixed(tokenizer: Tokenizer) -> list[str]:
+    """The hash of each block of the mixed strings."""
+    ids = encode(tokenizer, mixed_strings(MIXED["seed"], MIXED["count"]))
+    block = MIXED["block"]
+    return [hashed(ids[begin : begin + block]) for begin in range(0, len(ids), block)]
+
+
 def sweep(tokenizer: Tokenizer) -> dict[str, str]:
-    """XXH3-64 of the ids (little-endian int32) of each block's assigned code points in one fixed context."""
+    """The hash of each block's assigned code points in one fixed context."""
     blocks = {}
     for point in assigned():
         blocks.setdefault(point // SWEEP_BLOCK, []).append(chr(point))
     result = {}
     for block, characters in blocks.items():
         ids = encode(tokenizer, [f"a{c}b {c}{c} 1{c}\n{c}" for c in characters])
-        flat = numpy.array([i for row in ids for i in row], dtype="<i4")
-        result[str(block * SWEEP_BLOCK)] = xxhash.xxh3_64(flat.tobytes()).hexdigest()
+        result[str(block * SWEEP_BLOCK)] = hashed(ids)
     return result
 
 
@@ -87,6 +101,7 @@ def make_ids(name: str, text: str, strings: list[str]) -> None:
         path("tokenizers", "ids", f"{name}.json"),
         {
             "decoded": {i: t for i, t in texts.items() if t != strings[int(i)]},
+            "mixed": {"template": mixed(tokenizer), "user": mixed(bare)},
             "random_decodings": decodings(tokenizer, 82),
             "sweep": sweep(tokenizer),
         },
@@ -103,6 +118,7 @@ def make() -> None:
         compact=True,
     )
     save_json(path("tokenizers", "assigned.json"), ranges(assigned()), compact=True)
+    save_json(path("tokenizers", "mixed.json"), MIXED | {"kinds": kinds()}, compact=True)
     for name in NAMES:
         make_ids(name, path("tokenizers", f"{name}.json").read_text(encoding="utf-8"), hard + drawn)
     if SMOLLM2.exists():
