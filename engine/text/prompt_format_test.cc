@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "engine/formats/json_fields.h"
@@ -68,6 +69,61 @@ TEST_P(PromptFormatTest, PartsEqualTheWrittenOutPrompt) {
             tokenizer_.EncodeTemplate(GetParam().question));
   EXPECT_EQ(format_.QuestionIds(history, "Say why.", "Who?"),
             tokenizer_.EncodeTemplate(GetParam().history));
+}
+
+// Fills a template's {names} in.
+std::string Filled(std::string text, const std::map<std::string, std::string>& values) {
+  for (const auto& [name, value] : values) {
+    for (size_t at = text.find(name); at != std::string::npos; at = text.find(name)) {
+      text.replace(at, name.size(), value);
+    }
+  }
+  return text;
+}
+
+// Golden file: the models' own chat templates as transformers renders them. Head, document,
+// question and answer are encoded apart, so their ids needn't be those of the whole string:
+// compared are the control tokens and the texts between them.
+TEST_P(PromptFormatTest, WholePromptsEqualTheChatTemplates) {
+  const Json golden =
+      ParseJson(MappedFile::Open(DOCMEM_SOURCE_DIR "/tests/reference/prompts/prompts.json").text(),
+                "prompts.json");
+  if (!golden.contains(GetParam().format)) GTEST_SKIP() << "no model's own template";
+  const auto pieces = [&](const Ids& ids) {
+    std::vector<std::pair<int32_t, std::string>> split = {{-1, ""}};
+    for (auto at = ids.begin(); at != ids.end();) {
+      const auto control =
+          std::find_if(at, ids.end(), [&](int32_t id) { return tokenizer_.IsAdded(id); });
+      split.back().second = tokenizer_.Decode(Ids(at, control));
+      if (control != ids.end()) split.emplace_back(*control, "");
+      at = control == ids.end() ? control : control + 1;
+    }
+    return split;
+  };
+  const auto prompt = [&](std::initializer_list<Ids> parts) {
+    Ids all = format_.HeadIds("Be brief.");
+    const Ids document = tokenizer_.EncodeUser("A text.");
+    all.insert(all.end(), document.begin(), document.end());
+    for (const Ids& part : parts) all.insert(all.end(), part.begin(), part.end());
+    return pieces(all);
+  };
+  const auto rendered = [&](const char* name) {
+    std::string text = Filled(golden.at(GetParam().format).at(name).get<std::string>(),
+                              {{"{system}", "Be brief."},
+                               {"{document}", "Document:\nA text."},
+                               {"{bridge}", "\n\n"},
+                               {"{question}", "Question: When?"},
+                               {"{answer}", "In May."},
+                               {"{second}", "Question: Who?"}});
+    return pieces(tokenizer_.EncodeTemplate(text));
+  };
+  const Ids question = format_.QuestionIds({}, "", "When?");
+  EXPECT_EQ(prompt({question}), rendered("prompt"));
+  auto answered = rendered("answered");
+  answered.back().second.clear();  // a line break behind the end of turn
+  EXPECT_EQ(prompt({question, format_.AnswerIds("In May.")}), answered);
+  const std::vector<Turn> history = {{.question = "When?", .answer = "In May."}};
+  EXPECT_EQ(prompt({format_.QuestionIds(history, "", "Who?")}), rendered("second_question"));
 }
 
 TEST_P(PromptFormatTest, AnswersEndInTheEndOfTurn) {

@@ -142,6 +142,37 @@ TEST_F(EngineLoopTest, WorkInShortUnitsGetsItsShareOfTheTimeBesideStreams) {
   EXPECT_LT(sink->tokens.size(), 10'000U) << "a unit is far shorter than a step";
 }
 
+// Spins for a while in each unit and counts the time.
+class SpinningWork : public TensorWork {
+ public:
+  bool Step() override {
+    const absl::Time began = absl::Now();
+    while (absl::Now() - began < absl::Microseconds(20)) {
+    }
+    spent_ns += absl::ToInt64Nanoseconds(absl::Now() - began);
+    return false;
+  }
+  void OnClosed(const absl::Status&) override {}
+
+  std::atomic<int64_t> spent_ns{0};
+};
+
+TEST_F(EngineLoopTest, UnlessSetOtherwiseWorkGetsATenthOfTheTimeAndStreamsTheRest) {
+  EngineLoop loop(TinyEngine(), &metrics_, {});
+  const auto sink = std::make_shared<RecordingSink>();
+  loop.Submit(Request(100'000), sink);
+  ASSERT_TRUE(sink->first_token.WaitFor(kPatience));
+  const auto work = std::make_shared<SpinningWork>();
+  const absl::Time began = absl::Now();
+  loop.Post(work);
+  while (work->spent_ns < 50'000'000) absl::SleepFor(absl::Milliseconds(1));
+  const double share =
+      absl::FDivDuration(absl::Nanoseconds(work->spent_ns.load()), absl::Now() - began);
+  EXPECT_GT(share, 0.08) << "what passes beside steps and work counts against it here";
+  EXPECT_LT(share, 0.5);
+  loop.Stop(absl::CancelledError("enough"));
+}
+
 TEST_F(EngineLoopTest, BackgroundWorkLetsForegroundWorkPassAndKeepsItsShare) {
   EngineLoop loop(TinyEngine(), &metrics_, {.least_background_share = 0.1});
   const auto training = std::make_shared<CountingWork>(1'000'000'000);
@@ -154,7 +185,8 @@ TEST_F(EngineLoopTest, BackgroundWorkLetsForegroundWorkPassAndKeepsItsShare) {
   const auto long_one = std::make_shared<CountingWork>(1'000'000'000);
   const int before = training->done;
   loop.Post(long_one);
-  while (long_one->done < 100'000) absl::SleepFor(absl::Milliseconds(1));
+  const absl::Time deadline = absl::Now() + kPatience;  // a unit that was preempted is paid back
+  while (training->done == before && absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(1));
   EXPECT_GT(training->done, before) << "a tenth of the time is the training's";
   EXPECT_LT(training->done - before, long_one->done);
   loop.Stop(absl::CancelledError("enough"));
