@@ -154,4 +154,5 @@ class Slots:
 
 if __name__ == "__main__":
     peer = Peer(sys.argv[1], sys.argv[2], int(sys.argv[3]))
-    serve({"ingest": peer.ingest, "decode": peer.decode, "first_token": peer.first_token, "answers": peer.answers})
+    serve({"ingest": peer.ingest, "decode": peer.decode, "first_token": peer.first_token,
+           "answers": peer.answers})
