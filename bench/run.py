@@ -4,7 +4,6 @@
 import argparse
 import importlib.metadata
 import json
-import os
 import platform
 import statistics
 import subprocess
