@@ -2,8 +2,8 @@
 """Measures the engine beside its peers, in turn, and tells the ratios; see `./dev bench --help`."""
 
 import argparse
+import importlib.metadata
 import json
-import os
 import platform
 import statistics
 import subprocess
@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import serving
-from rows import COSTS, ROWS, Row, decode, in_turn
+from rows import COSTS, PEAKS, ROWS, Row, answers_in_turn, decode
 from served import add_options
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -46,6 +46,10 @@ class Worker:
             sys.exit(f"{self.process.args}: {request}: {answer['error']}")
         return answer
 
+    def end(self):
+        self.process.stdin.close()
+        self.process.wait()
+
 
 class Workers:
     """Started when first needed."""
@@ -72,21 +76,33 @@ class Workers:
 
     def __getitem__(self, name):
         if name not in self.running:
-            self.running[name] = Worker([str(part) for part in self.commands[name]],
-                                        LOGS / f"{name}.log")
+            self.running[name] = self.start(name)
         return self.running[name]
 
+    def start(self, name):
+        return Worker([str(part) for part in self.commands[name]], LOGS / f"{name}.log")
+
     def peaks(self):
-        return {name: worker.measure({"measure": "peak"})["bytes"]
-                for name, worker in self.running.items()}
+        """Of a fresh process of each kind that ran, which does nothing but what PEAKS says: those
+        that ran also hold what single rows needed."""
+        for name in [name for name in PEAKS if name in self.running]:
+            self.running.pop(name).end()
+            worker = self.start(name)
+            for request in PEAKS[name]:
+                worker.measure(request)
+            yield name, worker.measure({"measure": "peak"})["bytes"]
+            worker.end()
 
 
 def compare(row, workers, rounds):
-    ours, peer = in_turn([lambda side=side: side.value(workers[side.worker].measure(side.request))
-                          for side in (row.ours, row.peer)], rounds)
-    return {"name": row.name, "ours": ours * row.scale, "peer": peer * row.scale, "unit": row.unit,
+    sides = (row.ours, row.peer)
+    answers = answers_in_turn(
+        [lambda side=side: workers[side.worker].measure(side.request) for side in sides], rounds)
+    ours, peer = (statistics.median(map(side.value, column)) for side, column in zip(sides, answers))
+    made = {"name": row.name, "ours": ours * row.scale, "peer": peer * row.scale, "unit": row.unit,
             "ratio": ours / peer if row.ours.rate else peer / ours,
             "target": row.target, "what": row.what}
+    return made if row.note is None else {**made, "note": row.note(answers[0])}
 
 
 def adapter_cost(name, workers, rounds):
@@ -141,6 +157,17 @@ def machine():
     return f"{len(names)} × {names[0] if names else platform.machine()}"
 
 
+def conditions(options):
+    """What the figures hold for, in lines."""
+    peers = ("transformers", "kvpress", "peft", "llama-cpp-python", "torch")
+    versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in peers)
+    kv_type = "float32" if options.dtype == "float32" else "bfloat16"
+    return (f"{machine()}, {options.threads} threads, {options.model.name}, {options.dtype}; "
+            f"decode: 64-token prompt, 128 tokens, greedy; medians of {options.rounds} rounds in turn\n"
+            f"peers: {versions}; llama.cpp: flash attention, keys and values in {kv_type}, q8_0 "
+            "without extra buffers; transformers: sdpa")
+
+
 def main():
     parser = argparse.ArgumentParser(prog="./dev bench", description=__doc__)
     parser.add_argument("--only", nargs="+", metavar="NAME", help="rows whose names hold a NAME")
@@ -157,8 +184,7 @@ def main():
         return options.only is None or any(part in name for part in options.only)
 
     workers = Workers(options)
-    print(f"{machine()}, {options.threads} threads, {options.model.name}, {options.dtype}; decode: "
-          f"64-token prompt, 128 tokens, greedy; medians of {options.rounds} rounds in turn")
+    print(conditions(options))
     print(f"{'row':28} {'engine':>10} {'peer':>10} {'unit':12} {'ratio':>6} {'target':>6}  peer is",
           flush=True)
     rows = []
@@ -180,12 +206,13 @@ def main():
               f"{row['ratio']:6.2f} {target:>6}  {row['what']}", flush=True)
         if "note" in row:
             print(f"{'':28} {row['note']}", flush=True)
-    for name, peak in workers.peaks().items():
-        print(f"peak memory of {name:14} {peak / 1e6:8.0f} MB")
     if "engine" in workers.running:
         sizes = workers["engine"].measure({"measure": "bytes", "tokens": 2000, "rank": RANK})
         print("bytes per document of 2,000 tokens: "
               + ", ".join(f"{name} {size / 1e6:.2f} MB" for name, size in sizes.items()))
+    for name, peak in workers.peaks():
+        print(f"peak memory of a fresh {name}, 2,000 tokens ingested and 128 decoded: "
+              f"{peak / 1e6:.0f} MB")
     plot(rows, options.plot)
     print(f"plot: {options.plot}")
     if options.json:

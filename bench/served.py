@@ -49,12 +49,14 @@ class Served:
                     self._adapt(daemon, number)
 
     @contextlib.contextmanager
-    def daemon(self, budget=None):
-        """A started one that ends with the context. No budget: room for everything."""
+    def daemon(self, *further, budget=None):
+        """A started one that ends with the context. No budget: room for everything. `further`:
+        options of docmemd."""
         options = self.options
         with Daemon(options.build / "bin", options.model, self.folder,
                     "--threads", str(options.threads), "--dtype", options.dtype,
-                    "--device-budget", str(budget or max(2 * self.bytes, 1 << 30))) as daemon:
+                    "--device-budget", str(budget or max(2 * self.bytes, 1 << 30)),
+                    *further) as daemon:
             daemon.start()
             yield daemon
             daemon.stop()

@@ -1,6 +1,8 @@
 """What `./dev bench` measures of the whole daemon under load: docmemd, load_generator, loopback."""
 
+import bisect
 import shutil
+import statistics
 import sys
 import time
 import urllib.request
@@ -8,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from rows import in_turn
-from served import FOLDER, QUESTION, ROOT, Daemon, Served, failed
+from served import FOLDER, QUESTION, RATIO, ROOT, Daemon, Served, document, failed
 
 sys.path.append(str(ROOT / "bench/peers"))
 
@@ -18,6 +20,9 @@ SENTENCES = {"long": 160, "middle": 80, "short": 30}  # about 1,650, 830 and 310
 ANSWER_TOKENS = 64
 SHORT_ANSWER_TOKENS = 32
 SHARE_OF_CAPACITY = 0.55
+LONG_TOKENS = 7800
+# With the default of 512 no context of 7,800 tokens fits into SmolLM2's 8,192 positions.
+QUESTION_RESERVE = 256
 TINY = ROOT / "tests/reference/models/tiny-llama"
 
 
@@ -110,6 +115,47 @@ class Serving:
         refuse_failures(report)
         return report
 
+    def gap_during_ingest(self):
+        """One stream through the daemon, alone and beside `docmem ingest` to its end: the longest
+        units of work come last. Of the stretches beside it, each as long as the one alone, the worst
+        counts."""
+        served = Served(self.options, "gap", 1, SENTENCES["middle"])
+        text = served.folder / "long"
+        text.write_text(text_of(LONG_TOKENS, self.options.model))
+        took = []
+
+        def ingest(daemon):
+            began = time.monotonic()
+            daemon.call("ingest", str(text), "--id", "long", "--ratio", RATIO)
+            took.append(time.monotonic() - began)
+
+        def stream(daemon):
+            report = served.load(daemon, own=True, seconds=self.options.load_seconds / 10,
+                                 max_tokens=ANSWER_TOKENS)
+            refuse_failures(report)
+            return report["gap_ms"]["p99"]
+
+        def beside(daemon):
+            gaps = []
+            with ThreadPoolExecutor(1) as pool:
+                ingestion = pool.submit(ingest, daemon)
+                while not ingestion.done() and not building(daemon):
+                    time.sleep(0.01)
+                while not ingestion.done():
+                    gaps.append(stream(daemon))
+                ingestion.result()
+            daemon.call("delete", "long")
+            return max(gaps)
+
+        with served.daemon("--question-reserve", str(QUESTION_RESERVE)) as daemon:
+            served.prefetch(daemon)
+            gap, allowed = in_turn([lambda: beside(daemon), lambda: 3 * stream(daemon)],
+                                   self.options.rounds)
+        served.delete()
+        return {"ours": gap, "peer": allowed, "unit": "ms", "ratio": allowed / gap, "target": 1.0,
+                "what": f"p99 between two tokens while {LONG_TOKENS} are ingested; 3 × alone",
+                "note": f"the ingestion took {statistics.median(took[1:]):.1f} s beside the stream"}
+
     def start(self):
         """From the process's start to SERVING; the tiny model, so that its loading counts little."""
         count, folder = 1000, FOLDER / "start"
@@ -148,6 +194,17 @@ def capacity(served, daemon, tokens, seconds=20):
     return report["questions_per_second"]
 
 
+def text_of(tokens, model):
+    """A report of as many sentences as fit into so many tokens, those in front of it included."""
+    prompt = Prompt(model)
+    return document(0, bisect.bisect_right(
+        range(tokens), tokens, key=lambda count: len(prompt.context(document(0, count)))) - 1)
+
+
+def building(daemon):
+    return daemon.call("status").get("queue", {}).get("building", 0)
+
+
 def refuse_failures(report):
     if failed(report):
         sys.exit(f"{failed(report)} of {report['questions']} questions failed: {report['errors']}")
@@ -182,4 +239,5 @@ ROWS = {
     "thrash_ttft": Serving.thrash,
     "starvation_200": Serving.starvation,
     "start_1000": Serving.start,
+    "decode_gap_during_ingest": Serving.gap_during_ingest,
 }

@@ -2,13 +2,16 @@
 """Asks the daemon for a while at 80 % of what it can do, and watches its answers and its memory.
 
     build/bench/venv/bin/python bench/soak.py --minutes 20
+    build/bench/venv/bin/python bench/soak.py --draw build/bench/soak.csv --plot docs/soak.png
 
 64 documents with an adapter each, room for 16 of them; Zipf 1, questions at random moments. Every
 answer is compared with the one that its document gave alone. Exits 1 if a question failed, an
-answer differs, or the resident memory of the last tenth is 3 % above that of the first.
+answer differs, or the resident memory of the last tenth is 3 % above that of the first. The
+samples of the memory go to a file beside the plot, from which --draw makes the plot again.
 """
 
 import argparse
+import csv
 import statistics
 import sys
 import threading
@@ -48,6 +51,19 @@ def growth(samples):
     first, last = (statistics.median(size for _, size in part)
                    for part in (samples[:tenth], samples[-tenth:]))
     return last / first - 1.0
+
+
+def write(samples, path):
+    """Seconds since the first sample, and bytes."""
+    with path.open("w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(("seconds", "resident_bytes"))
+        rows.writerows((f"{when - samples[0][0]:.2f}", size) for when, size in samples)
+
+
+def read(path):
+    with path.open(newline="") as file:
+        return [(float(row["seconds"]), int(row["resident_bytes"])) for row in csv.DictReader(file)]
 
 
 def plot(samples, path):
@@ -92,9 +108,16 @@ def main():
     parser.add_argument("--documents", type=int, default=64, help="(%(default)s)")
     parser.add_argument("--plot", type=Path, default=ROOT / "build/bench/soak.png",
                         metavar="FILE", help="picture of the memory (%(default)s)")
+    parser.add_argument("--draw", type=Path, metavar="FILE",
+                        help="ask nothing; draw the samples of an earlier run")
     add_options(parser)
     options = parser.parse_args()
+    if options.draw:
+        plot(read(options.draw), options.plot)
+        return
     report, most, samples = run(options)
+    kept = options.plot.with_suffix(".csv")
+    write(samples, kept)
     plot(samples, options.plot)
     grown = growth(samples)
     first_token = report["first_token_ms"]
@@ -105,7 +128,7 @@ def main():
           f"errors: {report['errors'] or 'none'}\n"
           f"answers that differ from those given alone: {report['different_answers']}\n"
           f"resident memory: {samples[0][1] / 1e6:.1f} MB at first, {samples[-1][1] / 1e6:.1f} MB at "
-          f"last; last tenth above first: {100 * grown:.2f} %\nplot: {options.plot}")
+          f"last; last tenth above first: {100 * grown:.2f} %\nplot: {options.plot}, its samples: {kept}")
     if failed(report) or grown > ALLOWED_GROWTH:
         sys.exit(1)
 

@@ -21,9 +21,9 @@
 namespace docmem::store {
 namespace {
 
-// Loading: 0.9 GB/s (47 MB in 53 ms, `load_vs_read` of `./dev bench`), and 1 ms whatever the size
-// (the demo loads 3.9 MB in 5 ms). One load takes longer than another by chance: the policies see
-// times that are lognormal around these.
+// Loading: 0.9 GB/s (47 MB in 53 ms: `load_vs_read` of `./dev bench` when the default was chosen),
+// and 1 ms whatever the size (the demo loads 3.9 MB in 5 ms). One load takes longer than another by
+// chance: the policies see times that are lognormal around these.
 constexpr double kLoadBytesPerSecond = 0.9e9;
 constexpr double kLoadSeconds = 0.001;
 constexpr double kLoadSpread = 0.5;

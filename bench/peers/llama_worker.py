@@ -63,6 +63,11 @@ class Peer:
     def clear(self):
         api.llama_memory_clear(api.llama_get_memory(self.context), True)
 
+    def ingest(self, tokens, ratio_ppm):
+        assert ratio_ppm == 0
+        self.clear()
+        return {"seconds": timed(lambda: self.run(context_ids(tokens)))}
+
     def decode(self, streams, tokens, rank):
         assert (streams, rank) == (1, 0)
         self.clear()
@@ -149,4 +154,5 @@ class Slots:
 
 if __name__ == "__main__":
     peer = Peer(sys.argv[1], sys.argv[2], int(sys.argv[3]))
-    serve({"decode": peer.decode, "first_token": peer.first_token, "answers": peer.answers})
+    serve({"ingest": peer.ingest, "decode": peer.decode, "first_token": peer.first_token,
+           "answers": peer.answers})
