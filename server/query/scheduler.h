@@ -34,7 +34,7 @@ struct SchedulerOptions {
   /// Questions that wait: resolving, building, loading, for a slot. Batch questions may fill three
   /// quarters of it (one place at least), the rest is kept for interactive ones.
   uint32_t max_queue = 256;
-  uint32_t max_sequences = 32;  ///< questions that run; as many may load
+  uint32_t max_sequences = 32;                     ///< questions that run; as many may load
   uint64_t kv_budget_bytes = uint64_t{512} << 20;  ///< for the own tokens of those that run
   absl::Duration batch_delay = absl::Seconds(30);  ///< by which a batch question counts as later
   absl::Duration heartbeat = absl::Seconds(15);    ///< between two progress messages
