@@ -147,7 +147,7 @@ def test_a_loaded_document_is_asked_while_questions_on_others_wait_for_bytes(mak
     running = client.queries.Ask(ask_request("d1", max_tokens=100_000))
     next(running), next(running)
     waiting = [client.queries.Ask(ask_request(name, max_tokens=2)) for name in ("d2", "d3") * 2]
-    eventually(lambda: client.status().queue.loading == 3)
+    eventually(lambda: client.status().queue.loading >= 2)
     time.sleep(1.2)  # longer than others pass those that wait for bytes
     for _ in range(3):
         answer = collect(client.queries.Ask(ask_request("d0", max_tokens=2), timeout=30))
