@@ -117,9 +117,16 @@ bool CoreImpl::FitsBesidePins(const Request& request) const {
   return bytes <= budget_;
 }
 
-// Only what needs no bytes may pass requests that wait for some, and not for ever.
+// Only what needs no bytes may pass requests that wait for some. A lease keeps bytes from them, so
+// not for ever; where pins keep them anyway it does no harm.
 bool CoreImpl::MayPass(const Request& request) const {
-  return NeedOf(request) == 0 && clock_() - waiting_.front()->arrived < patience_;
+  bool pinned = true;
+  for (const CoreItem& item : request.items) {
+    const auto found = entries_.find(item.key);
+    if (found == entries_.end()) return false;
+    pinned = pinned && found->second->pinned;
+  }
+  return pinned || clock_() - waiting_.front()->arrived < patience_;
 }
 
 std::optional<std::vector<ResidentKey>> CoreImpl::ChooseVictims(uint64_t bytes,

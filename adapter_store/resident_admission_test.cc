@@ -50,6 +50,27 @@ TEST_F(ResidentAdmissionTest, HitsOvertakeUntilPatienceEnds) {
   EXPECT_EQ(loads_["a"], 2);
 }
 
+TEST_F(ResidentAdmissionTest, WhatIsPinnedIsLeasedAlsoWhenPatienceHasEnded) {
+  Make(100);
+  cache_->SetPinned(KeyOf("pinned"), true);
+  Visit("pinned", 40);
+  auto leased = Ask("a", 60);
+  RunTasks();
+  auto waiting = Ask("b", 60);
+  now_ += absl::Hours(1);
+  auto hit = Ask("pinned", 40);
+  EXPECT_TRUE(hit->has_value()) << "it is in nobody's way";
+  std::vector<Item> items;
+  items.push_back(ItemOf("pinned", 40));
+  items.push_back(ItemOf("a", 60));
+  auto half_pinned = Ask(std::move(items));
+  RunTasks();
+  EXPECT_FALSE(half_pinned->has_value());
+  leased->reset();
+  RunTasks();
+  EXPECT_TRUE(waiting->has_value());
+}
+
 TEST_F(ResidentAdmissionTest, AWaitingRequestJoinsALoadThatAnotherBegan) {
   Make(100);
   auto leased = Ask("a", 100);

@@ -51,7 +51,8 @@ struct ResidentItem {
 /// Guarantees: a leased or pinned item is never unloaded; bytes (loaded, loading and reserved)
 /// never exceed the budget; an item is unloaded only when its bytes are needed for an admission
 /// that then succeeds; requests that need bytes are admitted in their order, and requests whose
-/// items are all here overtake them only for `Options::patience`, so nobody starves.
+/// items are all here overtake them only for `Options::patience`, or where all are pinned, so
+/// nobody starves.
 template <class Value>
 class ResidentCache {
  public:

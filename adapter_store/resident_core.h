@@ -29,7 +29,7 @@ struct ResidentCacheOptions {
   /// Runs a task on some thread, later or at once; must not drop it. Required.
   std::function<void(absl::AnyInvocable<void()>)> executor;
   std::unique_ptr<UnloadPolicy> policy;  ///< default: least recently used
-  /// How long resident items may be leased past a request that waits for bytes.
+  /// How long resident items may be leased past a request that waits for bytes; pinned ones always.
   absl::Duration patience = absl::Seconds(1);
   std::function<absl::Time()> clock = absl::Now;
 };

@@ -30,8 +30,7 @@ LiveQuestion::LiveQuestion(Scheduler* scheduler, Question question, uint64_t arr
       question_(std::move(question)),
       arrival_(arrival),
       admitted_(absl::Now()),
-      turn_(admitted_ +
-            (question_.priority == Priority::kBatch ? kBatchDelay : absl::ZeroDuration())),
+      turn_(admitted_ + scheduler->DelayOf(question_.priority)),
       sink_(std::move(sink)) {}
 
 bool LiveQuestion::Advance(Stage to, absl::FunctionRef<void()> change) {
@@ -114,9 +113,9 @@ AnswerFinished LiveQuestion::Finish(const engine::SequenceEvent& event) {
       answer_tokens_ - (*event.finish == engine::FinishReason::kEndOfTurn ? 1 : 0);
   finished.document_tokens_prefilled = document_tokens_prefilled;
   finished.dropped_bytes = event.dropped_bytes;
-  finished.queue = slot_time - admitted_;
-  finished.load = load_time - slot_time;
-  finished.prefill = first_token_ - load_time;
+  finished.queue = (lease_time - admitted_) + (slot_time - load_time);
+  finished.load = load_time - lease_time;
+  finished.prefill = first_token_ - slot_time;
   finished.decode = now - first_token_;
   finished.first_token = first_token_ - admitted_;
   return finished;

@@ -25,8 +25,9 @@ class LiveQuestion : public SequenceSink, public std::enable_shared_from_this<Li
  public:
   enum class Stage { kResolving, kBuilding, kReady, kLoading, kSubmitting, kRunning, kRetired };
 
-  /// How much later than it came a batch question counts as come.
-  static constexpr absl::Duration kBatchDelay = absl::Seconds(30);
+  /// What it has of the scheduler: a place among those that load, its memories, and at last a slot
+  /// to run in beside them.
+  enum class Holds { kNothing, kLoad, kMemories, kSlot };
 
   LiveQuestion(Scheduler* scheduler, Question question, uint64_t arrival,
                std::shared_ptr<AnswerSink> sink);
@@ -34,7 +35,7 @@ class LiveQuestion : public SequenceSink, public std::enable_shared_from_this<Li
   const Question& question() const { return question_; }
   uint64_t arrival() const { return arrival_; }
   absl::Time admitted() const { return admitted_; }
-  /// Questions get slots in this order.
+  /// Questions get loads and slots in this order.
   std::pair<absl::Time, uint64_t> turn() const { return {turn_, arrival_}; }
   Stage stage() const { return stage_.load(std::memory_order_relaxed); }
 
@@ -60,15 +61,17 @@ class LiveQuestion : public SequenceSink, public std::enable_shared_from_this<Li
   // Written by the scheduler: inside `Advance`, or before anyone else knows the question.
   ResolvedQuestion resolved;
   uint32_t document_tokens_prefilled = 0;
-  uint64_t kv_bytes = 0;  ///< at most, of its own tokens
-  bool has_slot = false;
-  bool prefetched = false;  ///< under the scheduler's lock
+  uint64_t kv_bytes = 0;          ///< at most, of its own tokens
+  Holds holds = Holds::kNothing;  ///< under the scheduler's lock
+  bool prefetched = false;        ///< under the scheduler's lock
+  LeasedMemories memories;        ///< from the end of the load until it runs
   Memories::AcquireId acquire = 0;
   EngineLoop::Ticket ticket = 0;
   Timer::Id deadline_timer = 0;
   std::atomic<Timer::Id> heartbeat_timer{0};
-  absl::Time slot_time = absl::InfiniteFuture();
-  absl::Time load_time = absl::InfiniteFuture();  ///< when memories were at hand
+  absl::Time lease_time = absl::InfiniteFuture();  ///< when its memories were asked for
+  absl::Time load_time = absl::InfiniteFuture();   ///< when they were at hand
+  absl::Time slot_time = absl::InfiniteFuture();   ///< when it began to run
 
  private:
   AnswerFinished Finish(const engine::SequenceEvent& event);

@@ -12,11 +12,10 @@
 
 namespace docmem::server {
 
+using Holds = LiveQuestion::Holds;
 using Stage = LiveQuestion::Stage;
 
 namespace {
-
-constexpr int kPrefetchedQuestions = 4;
 
 uint64_t MostKvBytes(const engine::Engine& engine, const ResolvedQuestion& resolved,
                      const Question& question) {
@@ -32,6 +31,15 @@ Scheduler::Scheduler(SchedulerParts parts, SchedulerOptions options)
 
 Scheduler::~Scheduler() = default;
 
+uint64_t Scheduler::QueueLimit(Priority priority) const {
+  const uint64_t whole = options_.max_queue;
+  return priority == Priority::kBatch ? std::max<uint64_t>(1, whole * 3 / 4) : whole;
+}
+
+absl::Duration Scheduler::DelayOf(Priority priority) const {
+  return priority == Priority::kBatch ? options_.batch_delay : absl::ZeroDuration();
+}
+
 absl::Status Scheduler::Submit(Question question, std::shared_ptr<AnswerSink> sink) {
   LivePtr live;
   {
@@ -44,11 +52,13 @@ absl::Status Scheduler::Submit(Question question, std::shared_ptr<AnswerSink> si
                                 "' belongs to a question that is still being answered"),
                    {{"field", "request_id"}});
     }
-    const auto waiting = static_cast<uint32_t>(live_.size()) - slots_used_;
-    if (waiting >= options_.max_queue) {
-      return Error(absl::StatusCode::kResourceExhausted, reason::kQueueFull,
-                   absl::StrCat(waiting, " questions wait already, the limit is ",
-                                options_.max_queue, " (--max-queue)"));
+    const uint64_t waiting = live_.size() - slots_used_;
+    const uint64_t limit = QueueLimit(question.priority);
+    if (waiting >= limit) {
+      return Error(
+          absl::StatusCode::kResourceExhausted, reason::kQueueFull,
+          absl::StrCat(waiting, " questions wait already, the limit is ", limit, " of --max-queue ",
+                       options_.max_queue, " at this question's priority"));
     }
     live =
         std::make_shared<LiveQuestion>(this, std::move(question), next_arrival_++, std::move(sink));
@@ -142,93 +152,7 @@ void Scheduler::Enqueue(const LivePtr& live) {
   }
   live->Started(started);
   if (!live->Advance(Stage::kReady, [] {})) return;
-  {
-    store::MutexLock lock(&mutex_);
-    const auto later = std::find_if(ready_.begin(), ready_.end(), [&](const LivePtr& other) {
-      return other->turn() > live->turn();
-    });
-    ready_.insert(later, live);
-  }
-  Pump();
-}
-
-void Scheduler::Pump() {
-  while (true) {
-    const LivePtr live = TakeNext();
-    if (live == nullptr) return PrefetchNext();
-    const bool alive = live->Advance(Stage::kLoading, [&] {
-      live->has_slot = true;
-      live->slot_time = absl::Now();
-    });
-    if (alive) {
-      Load(live);
-    } else {
-      store::MutexLock lock(&mutex_);
-      --slots_used_;
-      kv_bytes_used_ -= live->kv_bytes;
-    }
-  }
-}
-
-Scheduler::LivePtr Scheduler::TakeNext() {
-  store::MutexLock lock(&mutex_);
-  if (slots_used_ >= options_.max_sequences || ready_.empty()) return nullptr;
-  if (kv_bytes_used_ + ready_.front()->kv_bytes > options_.kv_budget_bytes) return nullptr;
-  LivePtr live = std::move(ready_.front());
-  ready_.pop_front();
-  ++slots_used_;
-  kv_bytes_used_ += live->kv_bytes;
-  return live;
-}
-
-void Scheduler::PrefetchNext() {
-  std::vector<LivePtr> next;
-  {
-    store::MutexLock lock(&mutex_);
-    int first = 0;
-    for (auto live = ready_.begin(); live != ready_.end() && first < kPrefetchedQuestions;
-         ++live, ++first) {
-      if (!std::exchange((*live)->prefetched, true)) next.push_back(*live);
-    }
-  }
-  for (const LivePtr& live : next) {
-    const ResolvedQuestion& resolved = live->resolved;
-    const bool loaded = parts_.memories->IsLoaded(resolved.document, *resolved.cache) &&
-                        (!resolved.adapter || parts_.memories->IsLoaded(*resolved.adapter));
-    if (loaded) continue;
-    parts_.memories->Prefetch(resolved.document, *resolved.cache,
-                              resolved.adapter ? &*resolved.adapter : nullptr,
-                              [](const absl::Status&) {});
-  }
-}
-
-void Scheduler::Load(const LivePtr& live) {
-  const ResolvedQuestion& resolved = live->resolved;
-  const Memories::AcquireId acquire = parts_.memories->Acquire(
-      resolved.document, *resolved.cache, resolved.adapter ? &*resolved.adapter : nullptr,
-      store::WhenFull::kWait,
-      [this, live](absl::StatusOr<LeasedMemories> memories) { Loaded(live, std::move(memories)); });
-  if (!live->Update([&] { live->acquire = acquire; })) parts_.memories->Cancel(acquire);
-}
-
-void Scheduler::Loaded(const LivePtr& live, absl::StatusOr<LeasedMemories> memories) {
-  if (!memories.ok()) return EndLive(live, memories.status());
-  const bool alive = live->Advance(Stage::kSubmitting, [&] { live->load_time = absl::Now(); });
-  if (!alive) return;
-  const Question& question = live->question();
-  engine::SequenceRequest request;
-  request.cache = std::move(memories->cache);
-  request.adapter = std::move(memories->adapter);
-  request.scope = live->resolved.scope;
-  request.prompt_ids = live->resolved.prompt_ids;
-  request.answer_ids = live->resolved.answer_ids;
-  request.sampling = question.sampling;
-  request.max_tokens = question.max_tokens;
-  request.stop_strings = question.stop;
-  const EngineLoop::Ticket ticket = parts_.loop->Submit(std::move(request), live);
-  if (!live->Advance(Stage::kRunning, [&] { live->ticket = ticket; })) {
-    parts_.loop->Cancel(ticket, live->end_status());
-  }
+  Queue(live, Holds::kNothing);
 }
 
 void Scheduler::Heartbeat(const LivePtr& live) {
@@ -278,7 +202,7 @@ bool Scheduler::End(const std::string& principal, const std::string& request_id,
 void Scheduler::EndLive(const LivePtr& live, absl::Status status) {
   switch (live->MarkEnded(status)) {
     case Stage::kRetired:
-    case Stage::kSubmitting:  // `Loaded` sees the end as soon as it has the ticket
+    case Stage::kSubmitting:  // `Run` sees the end as soon as it has the ticket
       return;
     case Stage::kRunning:
       parts_.loop->Cancel(live->ticket, std::move(status));
@@ -301,11 +225,20 @@ void Scheduler::Retire(const LivePtr& live, const absl::Status& status) {
     store::MutexLock lock(&mutex_);
     live_.erase(LiveKey(live->question().principal, live->question().request_id));
     ready_.remove(live);
-    if (live->has_slot) {
-      --slots_used_;
-      kv_bytes_used_ -= live->kv_bytes;
+    switch (std::exchange(live->holds, Holds::kNothing)) {
+      case Holds::kNothing:
+      case Holds::kMemories:
+        break;
+      case Holds::kLoad:
+        --loading_;
+        break;
+      case Holds::kSlot:
+        --slots_used_;
+        kv_bytes_used_ -= live->kv_bytes;
+        break;
     }
   }
+  live->memories = {};
   live->CloseSink(status);
   parts_.timer->Cancel(live->deadline_timer);
   parts_.timer->Cancel(live->heartbeat_timer);

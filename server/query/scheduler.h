@@ -15,6 +15,7 @@
 #include "adapter_store/sync.h"
 #include "server/ingest/build.h"
 #include "server/query/asker.h"
+#include "server/query/live_question.h"
 #include "server/query/question.h"
 #include "server/query/resolver.h"
 #include "server/runtime/engine_loop.h"
@@ -25,16 +26,17 @@
 
 namespace docmem::server {
 
-class LiveQuestion;
-
 /// Builds an absent cache for a question that asked for it, then calls `done` once.
 using BuildMissingCache =
     std::function<void(CacheBuildRequest request, absl::AnyInvocable<void(absl::Status)> done)>;
 
 struct SchedulerOptions {
-  uint32_t max_queue = 256;     ///< questions that wait: resolving, building, for a slot, loading
-  uint32_t max_sequences = 32;  ///< questions that load or run
-  uint64_t kv_budget_bytes = uint64_t{512} << 20;  ///< their own tokens' keys and values
+  /// Questions that wait: resolving, building, loading, for a slot. Batch questions may fill three
+  /// quarters of it (one place at least), the rest is kept for interactive ones.
+  uint32_t max_queue = 256;
+  uint32_t max_sequences = 32;                     ///< questions that run; as many may load
+  uint64_t kv_budget_bytes = uint64_t{512} << 20;  ///< for the own tokens of those that run
+  absl::Duration batch_delay = absl::Seconds(30);  ///< by which a batch question counts as later
   absl::Duration heartbeat = absl::Seconds(15);    ///< between two progress messages
 };
 
@@ -56,10 +58,11 @@ struct QueueCounts {
   uint32_t running = 0;
 };
 
-/// The way of a question from admission to its end: look it up, wait for a slot, lease its
-/// memories, run it, give the slot back. Questions get slots in the order of their arrival, batch
-/// ones as if they had come `LiveQuestion::kBatchDelay` later; a slot includes room for the keys
-/// and values of question and answer. While one loads, the others run, and the memories of the next
+/// The way of a question from admission to its end: look it up, lease its memories, run it in a
+/// slot, give all back. Questions come up in the order of their arrival, batch ones as if they had
+/// come `batch_delay` later. While a slot is free, the first one leases its memories; it takes the
+/// slot, with room for the keys and values of question and answer, only when it has them. So those
+/// whose memories are loaded go on while others load or wait for bytes. The memories of the next
 /// ones in the queue are loaded ahead. Deadlines and aborts act at once on a waiting question and
 /// at the engine's next step on a running one.
 ///
@@ -86,18 +89,28 @@ class Scheduler : public Asker {
   friend class LiveQuestion;
   using LivePtr = std::shared_ptr<LiveQuestion>;
   using LiveKey = std::pair<std::string, std::string>;
+  using Holds = LiveQuestion::Holds;
+
+  /// How many questions may wait for one of this priority to be admitted.
+  uint64_t QueueLimit(Priority priority) const;
+  absl::Duration DelayOf(Priority priority) const;
 
   void Resolve(const LivePtr& live);
   void Resolved(const LivePtr& live, absl::StatusOr<ResolvedQuestion> resolved);
   void BuildCache(const LivePtr& live);
   void Enqueue(const LivePtr& live);
-  /// Gives free slots to the first waiting questions.
+  /// Waits for its turn, with what it `holds` by now: nothing, or its memories.
+  void Queue(const LivePtr& live, Holds holds);
+  /// Lets the questions whose turn it is load or run.
   void Pump();
-  LivePtr TakeNext();
+  /// The next one and what it got: `kLoad` or `kSlot`. Null, and pumping has ended: none may go on.
+  std::pair<LivePtr, Holds> TakeNext();
+  bool IsLoaded(const ResolvedQuestion& resolved) const;
   /// Loads the memories of the first questions that still wait.
   void PrefetchNext();
   void Load(const LivePtr& live);
   void Loaded(const LivePtr& live, absl::StatusOr<LeasedMemories> memories);
+  void Run(const LivePtr& live);
   void Heartbeat(const LivePtr& live);
   /// Ends a question wherever it is; the first status wins.
   void EndLive(const LivePtr& live, absl::Status status);
@@ -112,8 +125,10 @@ class Scheduler : public Asker {
 
   mutable store::Mutex mutex_;
   std::map<LiveKey, LivePtr> live_ ABSL_GUARDED_BY(mutex_);
-  std::list<LivePtr> ready_ ABSL_GUARDED_BY(mutex_);  ///< resolved, without a slot, by turn
-  uint32_t slots_used_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::list<LivePtr> ready_ ABSL_GUARDED_BY(mutex_);  ///< wait for load or slot, by turn
+  bool pumping_ ABSL_GUARDED_BY(mutex_) = false;      ///< some thread is in `Pump`
+  uint32_t loading_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint32_t slots_used_ ABSL_GUARDED_BY(mutex_) = 0;     ///< never more than `live_` has
   uint64_t kv_bytes_used_ ABSL_GUARDED_BY(mutex_) = 0;  ///< of those with a slot
   uint64_t next_arrival_ ABSL_GUARDED_BY(mutex_) = 1;
   absl::Status closed_ ABSL_GUARDED_BY(mutex_);

@@ -54,6 +54,8 @@ class RecordingSink : public AnswerSink {
 
 class SchedulerTest : public testing::Test {
  protected:
+  SchedulerTest() = default;
+  explicit SchedulerTest(const MemoriesOptions& budgets) : parts_(budgets) {}
   ~SchedulerTest() override { parts_.StopThreads(); }
 
   /// Once per test.
@@ -78,6 +80,13 @@ class SchedulerTest : public testing::Test {
     question.question = "Which lamp is lit?";
     question.max_tokens = 6;
     return question;
+  }
+
+  std::shared_ptr<RecordingSink> Submit(Question question) {
+    const auto sink = std::make_shared<RecordingSink>();
+    const absl::Status status = scheduler_->Submit(std::move(question), sink);
+    EXPECT_TRUE(status.ok()) << status;
+    return sink;
   }
 
   /// The question "endless" on document d; has begun to answer.

@@ -80,19 +80,23 @@ def test_residents_are_listed_in_pages_by_tier_and_kind(client):
             "INVALID_ARGUMENT", "INVALID_FIELD", "tier")
 
 
-@pytest.fixture
-def narrow(make_daemon, patient):
+def with_two_places(make_daemon, patient, *options):
     """A daemon with room for exactly two caches, and four documents of equal size."""
     measured = make_daemon(model=patient).start().client()
     sizes = {measured.ingest(document(n)[:1200], f"d{n}", ratio_ppm=[1_000_000]).document.caches[
         0].device_bytes for n in range(4)}
     assert len(sizes) == 1
-    daemon = make_daemon("--device-budget", 2 * sizes.pop(), "--unload-policy", "lru",
+    daemon = make_daemon("--device-budget", 2 * sizes.pop(), "--unload-policy", "lru", *options,
                          model=patient).start()
     client = daemon.client()
     for n in range(4):
         client.ingest(document(n)[:1200], f"d{n}", ratio_ppm=[1_000_000])
     return client
+
+
+@pytest.fixture
+def narrow(make_daemon, patient):
+    return with_two_places(make_daemon, patient)
 
 
 def test_a_full_budget_unloads_what_was_used_longest_ago(narrow):
@@ -134,6 +138,25 @@ def test_what_a_running_answer_uses_stays_loaded(narrow):
     tokens = [one.token_id for part in parts for one in part.delta.log_probabilities]
     assert tokens == alone.tokens
     eventually(lambda: usage(narrow)[1] == 0)
+
+
+def test_a_loaded_document_is_asked_while_questions_on_others_wait_for_bytes(make_daemon, patient):
+    client = with_two_places(make_daemon, patient, "--max-sequences", 3)
+    pin(client, "d0", True)
+    prefetch(client, "d0")
+    running = client.queries.Ask(ask_request("d1", max_tokens=100_000))
+    next(running), next(running)
+    waiting = [client.queries.Ask(ask_request(name, max_tokens=2)) for name in ("d2", "d3") * 2]
+    eventually(lambda: client.status().queue.loading >= 2)
+    time.sleep(1.2)  # longer than others pass those that wait for bytes
+    for _ in range(3):
+        answer = collect(client.queries.Ask(ask_request("d0", max_tokens=2), timeout=30))
+        assert answer.started.cache_tier == v1.TIER_DEVICE
+    queue = client.status().queue
+    assert (queue.running, queue.loading, queue.waiting) == (1, 3, 1)
+    running.cancel()
+    for stream in waiting:
+        assert collect(stream).finished
 
 
 def test_more_adapters_than_fit_all_get_their_turn(make_daemon, patient):
