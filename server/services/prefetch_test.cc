@@ -51,7 +51,7 @@ class PrefetchTest : public testing::Test {
   }
 
   Prefetching& Start(const std::string& document, bool wait = true,
-                     std::chrono::milliseconds deadline = kPatience) {
+                     std::chrono::milliseconds deadline = 4 * kPatience) {
     Prefetching& call = *calls_.emplace_back(std::make_unique<Prefetching>());
     call.request.add_documents(document);
     call.request.set_wait(wait);

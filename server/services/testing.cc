@@ -80,6 +80,7 @@ void FakeResidency::EndLoads(const absl::Status& status) {
   {
     const store::MutexLock lock(&mutex_);
     held.swap(held_);
+    holds_ = false;
   }
   for (Done& done : held) done(status);
 }

@@ -40,10 +40,10 @@ class FakeResidency : public Residency {
   /// "pin ID VERSION", "forget ID", … in their order.
   std::vector<std::string> notes();
 
-  /// From now on loads end with `EndLoads` only.
+  /// Loads that begin from now on end with `EndLoads` only.
   void HoldLoads();
   size_t held_loads();
-  /// Ends all held loads with `status`, on the calling thread.
+  /// Ends all held loads with `status`, on the calling thread; later ones end at once again.
   void EndLoads(const absl::Status& status);
 
   std::vector<ResidentMemory> residents;
