@@ -119,5 +119,32 @@ TEST_F(ResidentAdmissionTest, RequestDoesNotUnloadItsOwnItems) {
   EXPECT_FALSE(cache_->IsResident(KeyOf("other")));
 }
 
+TEST_F(ResidentAdmissionTest, PinsSetAnewKeepWhatStaysPinnedFromThoseThatWait) {
+  Make(100);
+  cache_->SetPinned(KeyOf("a"), true);
+  Visit("a", 40);
+  auto leased = Ask("b", 40);
+  auto waiting = Ask("c", 50);
+  RunTasks();
+  cache_->Repin({KeyOf("a")}, {KeyOf("a")});
+  RunTasks();
+  EXPECT_TRUE(cache_->IsResident(KeyOf("a")));
+  EXPECT_FALSE(waiting->has_value());
+}
+
+TEST_F(ResidentAdmissionTest, PinsThatMoveRefuseNobodyForBothTogether) {
+  Make(100);
+  cache_->SetPinned(KeyOf("a"), true);
+  Visit("a", 40);
+  auto leased = Ask("b", 40);
+  auto waiting = Ask("c", 50);
+  RunTasks();
+  cache_->Repin({KeyOf("a")}, {KeyOf("b")});
+  RunTasks();
+  ASSERT_TRUE(waiting->has_value());
+  EXPECT_TRUE((*waiting)->ok()) << (*waiting)->status();
+  EXPECT_FALSE(cache_->IsResident(KeyOf("a")));
+}
+
 }  // namespace
 }  // namespace docmem::store

@@ -96,7 +96,14 @@ class ResidentCache {
   void Cancel(AcquireId id) { core_->Cancel(id); }
 
   /// A wish that holds also for a later load of the key. False: as any other again.
-  void SetPinned(const ResidentKey& key, bool pinned) { core_->SetPinned(key, pinned); }
+  void SetPinned(const ResidentKey& key, bool pinned) {
+    pinned ? core_->Repin({}, {key}) : core_->Repin({key}, {});
+  }
+  /// Both at once: a key in both lists stays pinned throughout, and no request is admitted or
+  /// refused by the pins in between.
+  void Repin(const std::vector<ResidentKey>& unpin, const std::vector<ResidentKey>& pin) {
+    core_->Repin(unpin, pin);
+  }
 
   /// Forgets the key and its pin: nobody finds it again, a running load's waiters still get it,
   /// and its bytes are free when the last lease ends.

@@ -108,7 +108,8 @@ class Core {
   virtual ~Core() = default;
   virtual AcquireId Acquire(std::vector<CoreItem> items, WhenFull when_full, CoreDone done) = 0;
   virtual void Cancel(AcquireId id) = 0;
-  virtual void SetPinned(const ResidentKey& key, bool pinned) = 0;
+  virtual void Repin(const std::vector<ResidentKey>& unpin,
+                     const std::vector<ResidentKey>& pin) = 0;
   virtual void Erase(const ResidentKey& key) = 0;
   virtual void UnloadIdle() = 0;
   virtual bool IsResident(const ResidentKey& key) const = 0;

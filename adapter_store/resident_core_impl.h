@@ -69,7 +69,7 @@ class CoreImpl : public Core, public std::enable_shared_from_this<CoreImpl> {
 
   AcquireId Acquire(std::vector<CoreItem> items, WhenFull when_full, CoreDone done) override;
   void Cancel(AcquireId id) override;
-  void SetPinned(const ResidentKey& key, bool pinned) override;
+  void Repin(const std::vector<ResidentKey>& unpin, const std::vector<ResidentKey>& pin) override;
   void Erase(const ResidentKey& key) override;
   void UnloadIdle() override;
   bool IsResident(const ResidentKey& key) const override;
@@ -105,6 +105,7 @@ class CoreImpl : public Core, public std::enable_shared_from_this<CoreImpl> {
   void Unlease(Entry& entry, Effects& effects) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Drop(Entry& entry, Effects& effects) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void OfferToPolicy(const Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SetPinned(const ResidentKey& key, bool pinned) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void MarkPinned(Entry& entry, bool pinned) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Forget(Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

@@ -122,26 +122,30 @@ void CoreImpl::Forget(Entry& entry) {
   entries_.erase(found);
 }
 
-void CoreImpl::SetPinned(const ResidentKey& key, bool pinned) {
+void CoreImpl::Repin(const std::vector<ResidentKey>& unpin, const std::vector<ResidentKey>& pin) {
   Effects effects;
   {
     MutexLock lock(&mutex_);
-    if (pinned) {
-      pins_.insert(key);
-    } else {
-      pins_.erase(key);
-    }
-    const auto found = entries_.find(key);
-    if (found == entries_.end() || found->second->pinned == pinned) return;
-    Entry& entry = *found->second;
-    MarkPinned(entry, pinned);
-    if (entry.leases == 0 && !entry.loading) {
-      if (pinned) policy_->Remove(key);
-      OfferToPolicy(entry);
-    }
+    for (const ResidentKey& key : unpin) SetPinned(key, false);
+    for (const ResidentKey& key : pin) SetPinned(key, true);
     Pump(effects);
   }
   Dispatch(std::move(effects));
+}
+
+void CoreImpl::SetPinned(const ResidentKey& key, bool pinned) {
+  if (pinned) {
+    pins_.insert(key);
+  } else {
+    pins_.erase(key);
+  }
+  const auto found = entries_.find(key);
+  if (found == entries_.end() || found->second->pinned == pinned) return;
+  Entry& entry = *found->second;
+  MarkPinned(entry, pinned);
+  if (entry.leases > 0 || entry.loading) return;
+  if (pinned) policy_->Remove(key);
+  OfferToPolicy(entry);
 }
 
 void CoreImpl::Erase(const ResidentKey& key) {

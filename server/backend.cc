@@ -182,21 +182,24 @@ ModelFacts FactsOf(const engine::Engine& engine, const std::string& device) {
           .prompt_format_digest = engine.prompt_format().digest()};
 }
 
-// The memory of a GPU isn't the machine's; its allocations fail by themselves.
-absl::Status CheckBudgets(const ServerOptions& options, MemoryPlan plan) {
+// What main memory must hold. A GPU's own isn't planned: its allocations fail by themselves. What
+// is ingested there passes through main memory when it is written.
+MemoryPlan WithBudgets(MemoryPlan model, const ServerOptions& options) {
   if (options.device != "cpu") {
-    return CheckMemory({.host_budget = options.host_budget_bytes}, ReadMemoryLimit("/"));
+    return {.host_budget = options.host_budget_bytes, .ingested_result = model.ingested_result};
   }
-  plan.device_budget = options.device_budget_bytes;
-  plan.kv_budget = options.kv_budget_bytes;
-  return CheckMemory(plan, ReadMemoryLimit("/"));
+  model.device_budget = options.device_budget_bytes;
+  model.kv_budget = options.kv_budget_bytes;
+  return model;
 }
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Backend>> Backend::Load(const ServerOptions& options,
                                                        const Parts& parts) {
-  absl::Status fits = CheckBudgets(options, {.weights = WeightFileBytes(options.model)});
+  const uint64_t memory_limit = ReadMemoryLimit("/");
+  absl::Status fits =
+      CheckMemory(WithBudgets({.weights = WeightFileBytes(options.model)}, options), memory_limit);
   if (!fits.ok()) return fits;
   const absl::StatusOr<std::string> dtype = SettleDtype(options.dtype, *parts.store);
   if (!dtype.ok()) return dtype.status();
@@ -210,9 +213,14 @@ absl::StatusOr<std::unique_ptr<Backend>> Backend::Load(const ServerOptions& opti
                                                    " positions"));
   }
   const int64_t longest_context = positions - options.question_reserve;
-  fits = CheckBudgets(options, {.weights = (*engine)->weight_bytes(),
-                                .prefill_peak = (*engine)->IngestionPeakBytes(longest_context)});
+  const MemoryPlan plan =
+      WithBudgets({.weights = (*engine)->weight_bytes(),
+                   .prefill_peak = (*engine)->IngestionPeakBytes(longest_context),
+                   .ingested_result = (*engine)->CacheBytes(longest_context)},
+                  options);
+  fits = CheckMemory(plan, memory_limit);
   if (!fits.ok()) return fits;
+  parts.log->Info("memory", {{"needed", Arithmetic(plan)}, {"limit_mib", memory_limit >> 20}});
   absl::Status stored = parts.store->PutSetting(kDtypeSetting, (*engine)->identity().dtype);
   if (!stored.ok()) return stored;
   ModelFacts facts = FactsOf(**engine, options.device);

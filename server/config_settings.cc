@@ -1,5 +1,7 @@
 #include "server/config_settings.h"
 
+#include <arpa/inet.h>
+
 #include <algorithm>
 #include <limits>
 #include <utility>
@@ -131,8 +133,11 @@ absl::Status CheckUnloadPolicy(const std::string& text) {
   return absl::InvalidArgumentError("must be greedy-dual-size or lru");
 }
 
+// Of names only localhost: another may resolve to any address, also one that begins with "127.".
 bool IsLoopback(const std::string& host) {
-  return host == "localhost" || host == "::1" || host.rfind("127.", 0) == 0;
+  if (host == "localhost" || host == "::1") return true;
+  in_addr address{};
+  return inet_pton(AF_INET, host.c_str(), &address) == 1 && ntohl(address.s_addr) >> 24 == 127;
 }
 
 }  // namespace

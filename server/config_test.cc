@@ -105,6 +105,10 @@ TEST_F(ConfigTest, AnotherAddressThanLoopbackNeedsBothWaivers) {
   EXPECT_THAT(ErrorOf({"--listen", "0.0.0.0:7600"}), HasSubstr("--insecure --no-auth"));
   EXPECT_THAT(ErrorOf({"--listen", "0.0.0.0:7600", "--insecure"}), HasSubstr("isn't loopback"));
   EXPECT_TRUE(Read({"--listen", "0.0.0.0:7600", "--insecure", "--no-auth"}).ok());
+  for (const char* name : {"127.lan:7600", "127.0.0.1.lan:7600", "127.1:7600", "128.0.0.1:7600"}) {
+    EXPECT_THAT(ErrorOf({"--listen", name}), HasSubstr("isn't loopback")) << name;
+  }
+  EXPECT_TRUE(Read({"--listen", "127.8.9.10:7600"}).ok());
   EXPECT_TRUE(Read({"--listen", "[::1]:7600"}).ok());
   EXPECT_TRUE(Read({"--listen", "localhost:0"}).ok());
   EXPECT_TRUE(Read({"--health-listen", "0.0.0.0:7601"}).ok());

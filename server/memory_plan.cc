@@ -1,6 +1,7 @@
 #include "server/memory_plan.h"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <limits>
@@ -52,19 +53,46 @@ std::string Mebibytes(uint64_t bytes) {
   return absl::StrFormat("%.0f MiB", static_cast<double>(bytes) / (1 << 20));
 }
 
+struct Part {
+  const char* name;
+  uint64_t bytes;
+};
+
+std::array<Part, 7> PartsOf(const MemoryPlan& plan) {
+  return {{{"weights", plan.weights},
+           {"--device-budget", plan.device_budget},
+           {"--host-budget", plan.host_budget},
+           {"--kv-budget", plan.kv_budget},
+           {"one prefill at the longest context", plan.prefill_peak},
+           {"the longest context's cache at ratio 0", plan.ingested_result},
+           {"reserve", kMemoryReserveBytes}}};
+}
+
+// Budgets may be as large as numbers go.
+uint64_t SumOf(const MemoryPlan& plan) {
+  uint64_t sum = 0;
+  for (const Part& part : PartsOf(plan)) {
+    sum += std::min(part.bytes, std::numeric_limits<uint64_t>::max() - sum);
+  }
+  return sum;
+}
+
 }  // namespace
 
+std::string Arithmetic(const MemoryPlan& plan) {
+  std::string text;
+  for (const Part& part : PartsOf(plan)) {
+    if (part.bytes == 0) continue;
+    absl::StrAppend(&text, text.empty() ? "" : " + ", part.name, " ", Mebibytes(part.bytes));
+  }
+  return absl::StrCat(text, " = ", Mebibytes(SumOf(plan)));
+}
+
 absl::Status CheckMemory(const MemoryPlan& plan, uint64_t limit_bytes) {
-  const uint64_t sum = plan.weights + plan.device_budget + plan.host_budget + plan.kv_budget +
-                       plan.prefill_peak + kMemoryReserveBytes;
-  if (sum <= limit_bytes) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrCat(
-      "weights ", Mebibytes(plan.weights), " + --device-budget ", Mebibytes(plan.device_budget),
-      " + --host-budget ", Mebibytes(plan.host_budget), " + --kv-budget ",
-      Mebibytes(plan.kv_budget), " + one prefill at the longest context ",
-      Mebibytes(plan.prefill_peak), " + reserve ", Mebibytes(kMemoryReserveBytes), " = ",
-      Mebibytes(sum), " exceed the memory limit of ", Mebibytes(limit_bytes),
-      "; lower a budget or raise the limit"));
+  if (SumOf(plan) <= limit_bytes) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat(Arithmetic(plan), " exceed the memory limit of ",
+                                                   Mebibytes(limit_bytes),
+                                                   "; lower a budget or raise the limit"));
 }
 
 uint64_t ReadMemoryLimit(const std::string& root) {

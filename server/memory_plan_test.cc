@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <string>
 
 namespace docmem::server {
@@ -61,7 +62,8 @@ TEST(CheckMemory, ARefusalShowsTheSum) {
                         .device_budget = 150 * kMiB,
                         .host_budget = 30 * kMiB,
                         .kv_budget = 20 * kMiB,
-                        .prefill_peak = 12 * kMiB};
+                        .prefill_peak = 5 * kMiB,
+                        .ingested_result = 7 * kMiB};
   EXPECT_TRUE(CheckMemory(plan, 1024 * kMiB).ok());
   const absl::Status refused = CheckMemory(plan, 1023 * kMiB);
   EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
@@ -70,8 +72,25 @@ TEST(CheckMemory, ARefusalShowsTheSum) {
       testing::AllOf(
           testing::HasSubstr("weights 300 MiB"), testing::HasSubstr("--device-budget 150 MiB"),
           testing::HasSubstr("--host-budget 30 MiB"), testing::HasSubstr("--kv-budget 20 MiB"),
-          testing::HasSubstr("context 12 MiB"), testing::HasSubstr("reserve 512 MiB = 1024 MiB"),
+          testing::HasSubstr("context 5 MiB + the longest context's cache at ratio 0 7 MiB"),
+          testing::HasSubstr("reserve 512 MiB = 1024 MiB"),
           testing::HasSubstr("limit of 1023 MiB")));
+}
+
+TEST(CheckMemory, TheResultOfAnIngestionCounts) {
+  EXPECT_TRUE(CheckMemory({.weights = 300 * kMiB}, 812 * kMiB).ok());
+  EXPECT_FALSE(CheckMemory({.weights = 300 * kMiB, .ingested_result = kMiB}, 812 * kMiB).ok());
+}
+
+TEST(CheckMemory, BudgetsBeyondAllNumbersAreRefused) {
+  const uint64_t most = std::numeric_limits<uint64_t>::max();
+  EXPECT_FALSE(CheckMemory({.device_budget = most, .kv_budget = most}, 1024 * kMiB).ok());
+}
+
+TEST(Arithmetic, PartsThatAreNothingAreNotNamed) {
+  EXPECT_EQ(Arithmetic({.host_budget = 30 * kMiB, .ingested_result = 12 * kMiB}),
+            "--host-budget 30 MiB + the longest context's cache at ratio 0 12 MiB + "
+            "reserve 512 MiB = 554 MiB");
 }
 
 }  // namespace

@@ -128,8 +128,7 @@ void Memories::SetPins(const store::Document& document, const store::Adapter* cu
   }
   store::MutexLock lock(&pins_mutex_);
   std::vector<store::ResidentKey>& pinned = pins_[PinName(document.key)];
-  for (const store::ResidentKey& key : pinned) loaded_.SetPinned(key, false);
-  for (const store::ResidentKey& key : wanted) loaded_.SetPinned(key, true);
+  loaded_.Repin(pinned, wanted);
   pinned = std::move(wanted);
   if (pinned.empty()) pins_.erase(PinName(document.key));
 }
@@ -138,7 +137,7 @@ void Memories::ForgetDocument(const store::DocumentKey& document) {
   {
     store::MutexLock lock(&pins_mutex_);
     if (const auto it = pins_.find(PinName(document)); it != pins_.end()) {
-      for (const store::ResidentKey& key : it->second) loaded_.SetPinned(key, false);
+      loaded_.Repin(it->second, {});
       pins_.erase(it);
     }
   }

@@ -137,6 +137,32 @@ TEST(MemoriesTest, PinsFollowTheDocumentsRow) {
   EXPECT_FALSE(parts.memories.Residents().front().resident.pinned);
 }
 
+TEST(MemoriesTest, APinnedMemoryStaysWhileItsPinsAreSetAnewAndOthersWait) {
+  TestParts parts({.device_budget_bytes = 5 << 20});
+  store::Document pinned = parts.Publish("p", {0});
+  const store::Document asked = parts.Publish("a", {0});
+  const store::Document waiting = parts.Publish("w", {0});
+  const uint64_t bytes = pinned.caches.front().spec.device_bytes;
+  ASSERT_TRUE(2 * bytes <= 5 << 20 && 3 * bytes > 5 << 20) << bytes << ": room for two of three";
+  pinned.spec.pinned = true;
+  parts.memories.SetPins(pinned, nullptr);
+  ASSERT_TRUE(AcquireNow(parts, pinned, nullptr).ok());
+  auto lease = AcquireNow(parts, asked, nullptr);
+  ASSERT_TRUE(lease.ok()) << lease.status();
+  TestEvent done;
+  parts.memories.Acquire(waiting.key, waiting.caches.front(), nullptr, store::WhenFull::kWait,
+                         [&](absl::StatusOr<LeasedMemories> memories) {
+                           EXPECT_TRUE(memories.ok()) << memories.status();
+                           done.Notify();
+                         });
+  parts.memories.SetPins(pinned, nullptr);
+  EXPECT_TRUE(parts.memories.IsLoaded(pinned.key, pinned.caches.front()));
+  lease = absl::CancelledError("the lease is given back");
+  done.Wait();
+  EXPECT_TRUE(parts.memories.IsLoaded(pinned.key, pinned.caches.front()));
+  EXPECT_FALSE(parts.memories.IsLoaded(asked.key, asked.caches.front()));
+}
+
 TEST(MemoriesTest, AFileOverTheBudgetIsRefusedWithTheNumbers) {
   TestParts parts({.device_budget_bytes = 1000});
   const store::Document document = parts.Publish("d", {0});

@@ -247,9 +247,7 @@ grpc::ServerWriteReactor<v1::GetTextResponse>* DocumentService::GetText(
 grpc::ServerUnaryReactor* DocumentService::Prefetch(grpc::CallbackServerContext* context,
                                                     const v1::PrefetchRequest* request,
                                                     v1::PrefetchResponse* response) {
-  return RunUnary(services_, method::kPrefetch, context, [=, this](const Call& call) {
-    return PrefetchDocuments(**store_, **residency_, *request, call.deadline(), response);
-  });
+  return PrefetchCall::Start(services_, store_, residency_, context, request, response);
 }
 
 grpc::ServerWriteReactor<v1::BuildCacheResponse>* DocumentService::BuildCache(

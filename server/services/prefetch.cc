@@ -1,15 +1,12 @@
 #include "server/services/prefetch.h"
 
-#include <memory>
-#include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
-#include "adapter_store/sync.h"
 #include "server/errors/error.h"
+#include "server/errors/from_exception.h"
+#include "server/services/live_call.h"
 #include "server/services/messages.h"
 #include "server/services/validate.h"
 
@@ -17,52 +14,6 @@ namespace docmem::server {
 namespace {
 
 constexpr int kMaxPrefetch = 100;
-
-struct Wanted {
-  store::DocumentKey document;
-  store::Cache cache;
-  std::optional<store::Adapter> adapter;
-};
-
-// Loads that are under way; shared with their callbacks, which may outlive the RPC.
-class Pending {
- public:
-  void Add() {
-    store::MutexLock lock(&mutex_);
-    ++running_;
-  }
-
-  void Done(const absl::Status& status) {
-    store::MutexLock lock(&mutex_);
-    first_error_.Update(status);
-    --running_;
-    changed_.SignalAll();
-  }
-
-  absl::Status Wait(absl::Time deadline) {
-    store::MutexLock lock(&mutex_);
-    while (running_ > 0) {
-      const absl::Duration left = deadline - absl::Now();
-      if (left <= absl::ZeroDuration()) {
-        return Error(absl::StatusCode::kDeadlineExceeded, reason::kDeadlinePassed,
-                     "the deadline passed while memories were loading");
-      }
-      changed_.WaitFor(&mutex_, left);
-    }
-    return first_error_;
-  }
-
-  absl::Status first_error() {
-    store::MutexLock lock(&mutex_);
-    return first_error_;
-  }
-
- private:
-  store::Mutex mutex_;
-  store::CondVar changed_;
-  int running_ ABSL_GUARDED_BY(mutex_) = 0;
-  absl::Status first_error_ ABSL_GUARDED_BY(mutex_);
-};
 
 absl::Status CheckRequest(const v1::PrefetchRequest& request) {
   if (request.documents().empty() || request.documents_size() > kMaxPrefetch) {
@@ -79,14 +30,63 @@ absl::Status CheckRequest(const v1::PrefetchRequest& request) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Wanted> Find(store::AdapterStore& store, const v1::PrefetchRequest& request,
-                            const std::string& id) {
-  absl::StatusOr<store::DocumentKey> key = CheckKey(request.collection(), id);
+}  // namespace
+
+grpc::ServerUnaryReactor* PrefetchCall::Start(const ServiceContext& services,
+                                              const Late<store::AdapterStore>* store,
+                                              const Late<Residency>* residency,
+                                              grpc::CallbackServerContext* context,
+                                              const v1::PrefetchRequest* request,
+                                              v1::PrefetchResponse* response) {
+  auto call = std::shared_ptr<PrefetchCall>(
+      new PrefetchCall(services, store, residency, context, request, response));
+  call->self_ = call;
+  if (!services.executor->TryRun([call] { call->Begin(); })) call->End(ExecutorFull());
+  return call.get();
+}
+
+PrefetchCall::PrefetchCall(const ServiceContext& services, const Late<store::AdapterStore>* store,
+                           const Late<Residency>* residency, grpc::CallbackServerContext* context,
+                           const v1::PrefetchRequest* request, v1::PrefetchResponse* response)
+    : call_(services, method::kPrefetch, context),
+      store_(store),
+      residency_(residency),
+      request_(request),
+      response_(response),
+      wait_(request->wait()) {}
+
+void PrefetchCall::Begin() {
+  absl::Status status = call_.Admit([weak = weak_from_this()](const absl::Status& why) {
+    if (const auto call = weak.lock()) call->Cut(why);
+  });
+  if (status.ok()) status = CatchEngine([this] { return FindAll(); });
+  {
+    store::MutexLock lock(&mutex_);
+    request_read_ = true;
+    status.Update(cut_);
+    open_loads_ = wanted_.size();
+  }
+  if (!status.ok()) return End(status);
+  Load();
+}
+
+absl::Status PrefetchCall::FindAll() {
+  if (absl::Status status = CheckRequest(*request_); !status.ok()) return status;
+  for (const std::string& id : request_->documents()) {
+    absl::StatusOr<Wanted> wanted = Find(id);
+    if (!wanted.ok()) return wanted.status();
+    wanted_.push_back(*std::move(wanted));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<PrefetchCall::Wanted> PrefetchCall::Find(const std::string& id) const {
+  absl::StatusOr<store::DocumentKey> key = CheckKey(request_->collection(), id);
   if (!key.ok()) return key.status();
-  absl::StatusOr<store::Document> document = store.GetDocument(*key);
+  absl::StatusOr<store::Document> document = (*store_)->GetDocument(*key);
   if (!document.ok()) return document.status();
   const std::string& cache_id =
-      request.cache_id().empty() ? document->default_cache_id : request.cache_id();
+      request_->cache_id().empty() ? document->default_cache_id : request_->cache_id();
   std::optional<Wanted> wanted;
   for (const store::Cache& cache : document->caches) {
     if (cache.spec.id == cache_id) wanted = Wanted{*key, cache, std::nullopt};
@@ -95,53 +95,80 @@ absl::StatusOr<Wanted> Find(store::AdapterStore& store, const v1::PrefetchReques
     return Error(absl::StatusCode::kNotFound, reason::kCacheNotFound,
                  absl::StrCat("document '", id, "' has no such cache"));
   }
-  if (request.adapter() && document->current_adapter_version != 0) {
-    absl::StatusOr<store::Adapter> adapter = store.GetAdapter(*key, 0);
+  if (request_->adapter() && document->current_adapter_version != 0) {
+    absl::StatusOr<store::Adapter> adapter = (*store_)->GetAdapter(*key, 0);
     if (!adapter.ok()) return adapter.status();
     wanted->adapter = *std::move(adapter);
   }
   return *std::move(wanted);
 }
 
-void Report(const Residency& residency, const Wanted& wanted, v1::PrefetchResponse* response) {
-  v1::PrefetchResponse::Item* const cache = response->add_items();
+void PrefetchCall::Load() {
+  for (const Wanted& wanted : wanted_) {
+    (*residency_)
+        ->Prefetch(
+            wanted.document, wanted.cache, wanted.adapter ? &*wanted.adapter : nullptr,
+            [self = shared_from_this()](const absl::Status& status) { self->Loaded(status); });
+  }
+  if (wait_) return;
+  absl::Status failed_at_once;
+  {
+    store::MutexLock lock(&mutex_);
+    failed_at_once = first_error_;
+  }
+  End(failed_at_once);
+}
+
+void PrefetchCall::Loaded(const absl::Status& status) {
+  absl::Status outcome;
+  {
+    store::MutexLock lock(&mutex_);
+    first_error_.Update(status);
+    if (--open_loads_ > 0) return;
+    outcome = first_error_;
+  }
+  End(outcome);
+}
+
+void PrefetchCall::Cut(const absl::Status& why) {
+  {
+    store::MutexLock lock(&mutex_);
+    cut_.Update(why);
+    if (!request_read_) return;  // gRPC frees the request behind the end: Begin ends the call then
+  }
+  End(why);
+}
+
+void PrefetchCall::End(const absl::Status& status) {
+  {
+    store::MutexLock lock(&mutex_);
+    if (std::exchange(ended_, true)) return;
+  }
+  if (status.ok()) {
+    for (const Wanted& wanted : wanted_) Report(wanted);
+  }
+  Finish(call_.Finish(status));
+}
+
+void PrefetchCall::Report(const Wanted& wanted) {
+  v1::PrefetchResponse::Item* const cache = response_->add_items();
   cache->set_document(wanted.document.id);
   cache->set_kind(v1::ARTIFACT_KIND_CACHE);
   cache->set_id(wanted.cache.spec.id);
   cache->set_bytes(wanted.cache.spec.device_bytes);
-  const bool loaded = residency.IsLoaded(wanted.document, wanted.cache);
+  const bool loaded = (*residency_)->IsLoaded(wanted.document, wanted.cache);
   cache->set_tier(loaded ? v1::TIER_DEVICE : v1::TIER_DISK);
   if (!wanted.adapter) return;
-  v1::PrefetchResponse::Item* const adapter = response->add_items();
+  v1::PrefetchResponse::Item* const adapter = response_->add_items();
   adapter->set_document(wanted.document.id);
   adapter->set_kind(v1::ARTIFACT_KIND_ADAPTER);
   adapter->set_id(wanted.adapter->spec.hash);
   adapter->set_bytes(wanted.adapter->spec.device_bytes);
-  adapter->set_tier(residency.IsLoaded(*wanted.adapter) ? v1::TIER_DEVICE : v1::TIER_DISK);
+  adapter->set_tier((*residency_)->IsLoaded(*wanted.adapter) ? v1::TIER_DEVICE : v1::TIER_DISK);
 }
 
-}  // namespace
+void PrefetchCall::OnCancel() { Cut(ClientGone()); }
 
-absl::Status PrefetchDocuments(store::AdapterStore& store, Residency& residency,
-                               const v1::PrefetchRequest& request, absl::Time deadline,
-                               v1::PrefetchResponse* response) {
-  if (absl::Status status = CheckRequest(request); !status.ok()) return status;
-  std::vector<Wanted> all;
-  for (const std::string& id : request.documents()) {
-    absl::StatusOr<Wanted> wanted = Find(store, request, id);
-    if (!wanted.ok()) return wanted.status();
-    all.push_back(*std::move(wanted));
-  }
-  const auto pending = std::make_shared<Pending>();
-  for (const Wanted& wanted : all) {
-    pending->Add();
-    residency.Prefetch(wanted.document, wanted.cache, wanted.adapter ? &*wanted.adapter : nullptr,
-                       [pending](const absl::Status& status) { pending->Done(status); });
-  }
-  const absl::Status status = request.wait() ? pending->Wait(deadline) : pending->first_error();
-  if (!status.ok()) return status;
-  for (const Wanted& wanted : all) Report(residency, wanted, response);
-  return absl::OkStatus();
-}
+void PrefetchCall::OnDone() { self_.reset(); }
 
 }  // namespace docmem::server

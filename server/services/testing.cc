@@ -60,7 +60,29 @@ void FakeResidency::ForgetDocument(const store::DocumentKey& document) {
 void FakeResidency::Prefetch(const store::DocumentKey& document, const store::Cache& cache,
                              const store::Adapter*, absl::AnyInvocable<void(absl::Status)> done) {
   Note(absl::StrCat("load ", document.id, "/", cache.spec.id));
+  {
+    const store::MutexLock lock(&mutex_);
+    if (holds_) return held_.push_back(std::move(done));
+  }
   done(absl::OkStatus());
+}
+
+void FakeResidency::HoldLoads() {
+  const store::MutexLock lock(&mutex_);
+  holds_ = true;
+}
+size_t FakeResidency::held_loads() {
+  const store::MutexLock lock(&mutex_);
+  return held_.size();
+}
+void FakeResidency::EndLoads(const absl::Status& status) {
+  std::vector<Done> held;
+  {
+    const store::MutexLock lock(&mutex_);
+    held.swap(held_);
+    holds_ = false;
+  }
+  for (Done& done : held) done(status);
 }
 
 std::vector<std::string> FakeResidency::notes() {
@@ -70,6 +92,13 @@ std::vector<std::string> FakeResidency::notes() {
 void FakeResidency::Note(std::string note) {
   const store::MutexLock lock(&mutex_);
   notes_.push_back(std::move(note));
+}
+
+absl::Status FakeAsker::Submit(Question question, std::shared_ptr<AnswerSink> sink) {
+  sink->OnStarted({.request_id = question.request_id});
+  sink->OnFinished({});
+  sink->OnClosed(absl::OkStatus());
+  return absl::OkStatus();
 }
 
 TestServer::TestServer(std::unique_ptr<Authenticator> authenticator)
@@ -103,6 +132,7 @@ void TestServer::Serve() {
   store = *std::move(opened);
   late_store_.Set(store.get());
   late_residency_.Set(&residency);
+  late_asker_.Set(&asker);
   late_model_.Set(&model);
   lifecycle.SetPhase(Phase::kServing);
 }

@@ -21,7 +21,8 @@
 
 namespace docmem::server {
 
-/// For tests: says what is loaded as it was told, notes what is forgotten.
+/// For tests: says what is loaded as it was told, notes what is forgotten. Loads end at once unless
+/// they are held.
 class FakeResidency : public Residency {
  public:
   void SetPins(const store::Document& document, const store::Adapter* current) override;
@@ -39,22 +40,40 @@ class FakeResidency : public Residency {
   /// "pin ID VERSION", "forget ID", … in their order.
   std::vector<std::string> notes();
 
+  /// Loads that begin from now on end with `EndLoads` only.
+  void HoldLoads();
+  size_t held_loads();
+  /// Ends all held loads with `status`, on the calling thread; later ones end at once again.
+  void EndLoads(const absl::Status& status);
+
   std::vector<ResidentMemory> residents;
 
  private:
+  using Done = absl::AnyInvocable<void(absl::Status)>;
   void Note(std::string note);
 
   store::Mutex mutex_;
+  bool holds_ ABSL_GUARDED_BY(mutex_) = false;
+  std::vector<Done> held_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::string> notes_ ABSL_GUARDED_BY(mutex_);
+};
+
+/// For tests: answers every question at once, with nothing.
+class FakeAsker : public Asker {
+ public:
+  absl::Status Submit(Question question, std::shared_ptr<AnswerSink> sink) override;
+  bool End(const std::string&, const std::string&, absl::Status) override { return false; }
 };
 
 /// For tests: all services on a real gRPC server over loopback, as in a daemon that is still
 /// loading. `Serve` brings a real, empty store and lets calls through; there is no model, so
-/// questions, builds and uploads have nothing behind them.
+/// builds and uploads have nothing behind them.
 class TestServer {
  public:
   explicit TestServer(std::unique_ptr<Authenticator> authenticator = MakeOpenAuthenticator());
   ~TestServer();
+
+  static constexpr int kExecutorThreads = 2;
 
   void Serve();
   /// A ready document of the collection `default` with one cache per name; its id is the
@@ -66,6 +85,7 @@ class TestServer {
   std::shared_ptr<grpc::Channel> channel;
   Lifecycle lifecycle;
   FakeResidency residency;
+  FakeAsker asker;
   std::unique_ptr<store::AdapterStore> store;
   QueueFacts queue;
   ModelFacts model;
@@ -77,7 +97,7 @@ class TestServer {
   const std::unique_ptr<Authenticator> authenticator_;
   Log log_{LogLevel::kError};
   Metrics metrics_{"test"};
-  Executor executor_{{.threads = 2}};
+  Executor executor_{{.threads = kExecutorThreads}};
   const Guard guard_{authenticator_.get(), &lifecycle};
   const ServiceContext context_{&guard_, &open_calls, &executor_, &timer, &metrics_, &log_};
 

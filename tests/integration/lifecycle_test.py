@@ -1,6 +1,7 @@
 """Starting, restarting, and what a start refuses."""
 
 import os
+import re
 import subprocess
 import tomllib
 from pathlib import Path
@@ -159,6 +160,18 @@ def test_a_budget_above_the_memory_limit_is_refused_with_the_arithmetic(make_dae
     assert code == 1
     for part in ("weights", "--device-budget 67108864 MiB", "reserve", "limit"):
         assert part in log, log
+
+
+def test_a_start_logs_the_arithmetic_with_the_largest_cache_of_one_ingestion(make_daemon):
+    daemon = make_daemon("--device-budget", "64MiB", "--dtype", "float32").start()
+    [line] = [line for line in daemon.log_lines() if line["event"] == "memory"]
+    # Two layers of two heads, each row a key, a value and its position.
+    cache = (131_072 - 512) * 2 * 2 * (2 * 64 * 4 + 4) / 2**20
+    for part in ("weights", "--device-budget 64 MiB", f"cache at ratio 0 {cache:.0f} MiB"):
+        assert part in line["needed"], line
+    parts = [int(mib) for mib in re.findall(r"(\d+) MiB", line["needed"])]
+    assert abs(sum(parts[:-1]) - parts[-1]) <= len(parts), "each part is rounded"
+    assert line["limit_mib"] >= parts[-1]
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "int8"])

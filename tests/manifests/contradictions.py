@@ -156,10 +156,11 @@ def rights(d):
 
 def memory(d):
     on_cpu = d.settings["device"] == "cpu"
-    fast = (d.model.weights + d.model.prefill + d.settings["device_budget"]
+    fast = (d.model.weights + d.model.prefill + d.model.cache + d.settings["device_budget"]
             + d.settings["kv_budget"] + RESERVE)
     limit = quantity(d.container["resources"]["limits"]["memory"])
-    needed = fast if on_cpu else d.model.weights + d.settings["host_budget"] + RESERVE
+    slow = d.model.weights + d.model.cache + d.settings["host_budget"] + RESERVE
+    needed = fast if on_cpu else slow
     if needed > limit:
         yield f"{needed // MIB} MiB exceed the memory limit of {limit // MIB} MiB"
     if quantity(d.container["resources"]["requests"]["memory"]) != limit:

@@ -22,15 +22,18 @@ class Model:
 
     weights: int
     prefill: int  # Engine::IngestionPeakBytes of the longest context
+    cache: int  # Engine::CacheBytes of the longest context
 
     @classmethod
     def of_shape(cls, name):
         config = json.loads((MODELS / name / "config.json").read_text())
         parameters = json.loads((MODELS / name / "parameters.json").read_text())["count"]
-        heads, hidden = config["num_attention_heads"], config["hidden_size"]
+        heads, kv_heads = config["num_attention_heads"], config["num_key_value_heads"]
+        hidden, positions = config["hidden_size"], config["max_position_embeddings"]
         head_dim = config.get("head_dim", hidden // heads)
-        row = 2 * (2 * config["num_key_value_heads"] * head_dim + 2 * hidden)
-        return cls(2 * parameters, config["max_position_embeddings"] * row * 5 // 2)
+        row = 2 * (2 * kv_heads * head_dim + 2 * hidden)
+        kept = config["num_hidden_layers"] * kv_heads * (2 * 2 * head_dim + 4)
+        return cls(2 * parameters, positions * row * 5 // 2, positions * kept)
 
 
 @dataclass
