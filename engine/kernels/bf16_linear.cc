@@ -38,25 +38,25 @@ struct Int8Weights {
   }
 };
 
-// `bytes` of one or two numbers, in every lane.
-template <int kBytes>
+// One number or two (2 or 4 bytes), in every lane.
+template <int ByteCount>
 inline __m512bh Splat(const uint16_t* from) {
   uint32_t bits = 0;
-  std::memcpy(&bits, from, kBytes);
+  std::memcpy(&bits, from, ByteCount);
   const __m512i lanes = _mm512_set1_epi32(static_cast<int>(bits));
   __m512bh both;
   std::memcpy(&both, &lanes, sizeof both);
   return both;
 }
 
-template <int kBytes, typename Weights, int kRows, int kPanels>
+template <int ByteCount, typename Weights, int RowCount, int PanelCount>
 inline void AddPair(const uint16_t* x, int64_t stride, const Weights& weights, int64_t pair,
-                    __m512 (&sums)[kRows][kPanels]) {
-  __m512bh w[kPanels];
-  for (int p = 0; p < kPanels; ++p) w[p] = weights.Pair(pair, p);
-  for (int r = 0; r < kRows; ++r) {
-    const __m512bh both = Splat<kBytes>(x + r * stride + pair * 2);
-    for (int p = 0; p < kPanels; ++p) sums[r][p] = _mm512_dpbf16_ps(sums[r][p], both, w[p]);
+                    __m512 (&sums)[RowCount][PanelCount]) {
+  __m512bh w[PanelCount];
+  for (int p = 0; p < PanelCount; ++p) w[p] = weights.Pair(pair, p);
+  for (int r = 0; r < RowCount; ++r) {
+    const __m512bh both = Splat<ByteCount>(x + r * stride + pair * 2);
+    for (int p = 0; p < PanelCount; ++p) sums[r][p] = _mm512_dpbf16_ps(sums[r][p], both, w[p]);
   }
 }
 
@@ -78,49 +78,49 @@ class LinearRun {
   }
 
  private:
-  template <int kPanels>
+  template <int PanelCount>
   void Panels(int64_t panel, int64_t row, int64_t end) const {
     const std::byte* data = args_.weights->Panel(panel);
     if (args_.weights->type() == NumberType::kBfloat16) {
       const auto* bfloat16 = reinterpret_cast<const uint16_t*>(data);
-      return Rows<kPanels>(Bfloat16Weights{bfloat16, panel_numbers_}, panel, row, end);
+      return Rows<PanelCount>(Bfloat16Weights{bfloat16, panel_numbers_}, panel, row, end);
     }
     const auto* int8 = reinterpret_cast<const int8_t*>(data);
     if (end - row <= kTileRows) {
-      return Rows<kPanels>(Int8Weights{int8, panel_numbers_}, panel, row, end);
+      return Rows<PanelCount>(Int8Weights{int8, panel_numbers_}, panel, row, end);
     }
-    WidenInt8(int8, kPanels * panel_numbers_, wide_);
-    Rows<kPanels>(Bfloat16Weights{wide_, panel_numbers_}, panel, row, end);
+    WidenInt8(int8, PanelCount * panel_numbers_, wide_);
+    Rows<PanelCount>(Bfloat16Weights{wide_, panel_numbers_}, panel, row, end);
   }
 
-  template <int kPanels, typename Weights>
+  template <int PanelCount, typename Weights>
   void Rows(const Weights& weights, int64_t panel, int64_t row, int64_t end) const {
     for (; row + kTileRows <= end; row += kTileRows) {
-      Tile<kTileRows, kPanels>(weights, panel, row);
+      Tile<kTileRows, PanelCount>(weights, panel, row);
     }
-    Rest<kTileRows - 1, kPanels>(weights, panel, row, end - row);
+    Rest<kTileRows - 1, PanelCount>(weights, panel, row, end - row);
   }
 
   // The last rows, fewer than a tile's.
-  template <int kRows, int kPanels, typename Weights>
+  template <int RowCount, int PanelCount, typename Weights>
   void Rest(const Weights& weights, int64_t panel, int64_t row, int64_t left) const {
-    if constexpr (kRows > 0) {
-      if (left < kRows) return Rest<kRows - 1, kPanels>(weights, panel, row, left);
-      Tile<kRows, kPanels>(weights, panel, row);
+    if constexpr (RowCount > 0) {
+      if (left < RowCount) return Rest<RowCount - 1, PanelCount>(weights, panel, row, left);
+      Tile<RowCount, PanelCount>(weights, panel, row);
     }
   }
 
-  template <int kRows, int kPanels, typename Weights>
+  template <int RowCount, int PanelCount, typename Weights>
   void Tile(const Weights& weights, int64_t panel, int64_t row) const {
     const auto* x = static_cast<const uint16_t*>(args_.x.data) + row * args_.x.stride;
     const int64_t inputs = args_.weights->inputs(), stride = args_.x.stride;
-    __m512 sums[kRows][kPanels];
-    for (auto& of_row : sums) std::fill(of_row, of_row + kPanels, _mm512_setzero_ps());
+    __m512 sums[RowCount][PanelCount];
+    for (auto& of_row : sums) std::fill(of_row, of_row + PanelCount, _mm512_setzero_ps());
     for (int64_t pair = 0; pair < inputs / 2; ++pair) AddPair<4>(x, stride, weights, pair, sums);
     if (inputs % 2 != 0) AddPair<2>(x, stride, weights, inputs / 2, sums);
-    for (int p = 0; p < kPanels; ++p) {
+    for (int p = 0; p < PanelCount; ++p) {
       const Finish finish(args_, panel + p);
-      for (int r = 0; r < kRows; ++r) finish.Row(sums[r][p], row + r);
+      for (int r = 0; r < RowCount; ++r) finish.Row(sums[r][p], row + r);
     }
   }
 
