@@ -12,7 +12,6 @@
 #include "engine/compression/scorer.h"
 #include "engine/compression/selection.h"
 #include "engine/formats/error.h"
-#include "engine/model/attention.h"
 
 namespace docmem::engine {
 namespace {
@@ -289,11 +288,11 @@ void Prefill::State::ProjectChunk(int64_t first, int64_t count) {
 
 void Prefill::State::AttendSlice() {
   const int64_t count = std::min(kSliceRows, q_.size(0) - attended_), first = first_ + attended_;
-  const AttentionPart attended =
-      AttendCausal(q_.narrow(0, attended_, count), keys_.narrow(1, 0, first + count),
-                   values_.narrow(1, 0, first + count), first);
+  const at::Tensor attended =
+      model_.Attend(q_.narrow(0, attended_, count), keys_.narrow(1, 0, first + count),
+                    values_.narrow(1, 0, first + count), first);
   const at::Tensor hidden = hidden_.narrow(0, first, count);
-  hidden.copy_(model_.Finish(layer_, hidden, attended.out, Adapters(count)));
+  hidden.copy_(model_.Finish(layer_, hidden, attended, Adapters(count)));
   attended_ += count;
   if (attended_ == q_.size(0)) q_.reset();
 }

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "engine/kernels/amx_tiles.h"
+#include "engine/kernels/bf16_registers.h"
 #include "engine/kernels/kernels.h"
 #include "engine/kernels/vector_tables.h"
 
@@ -25,18 +26,6 @@ void Configure(int64_t first_rows, int64_t second_rows) {
   for (const int tile : {2, 3, 5}) set(tile, second_rows);
   for (const int tile : {6, 7}) set(tile, kTileRows);
   Load(config);
-}
-
-// `numbers` int8 weights as bf16, which holds them exactly, in the same order.
-inline void WidenInt8(const int8_t* from, int64_t numbers, uint16_t* wide) {
-  for (int64_t i = 0; i < numbers; i += 32) {
-    const auto half = [&](int64_t at) {
-      return _mm512_cvtepi32_ps(
-          _mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i + at))));
-    };
-    const __m512bh both = _mm512_cvtne2ps_pbh(half(16), half(0));
-    std::memcpy(wide + i, &both, sizeof both);
-  }
 }
 
 // Where the weight tiles of two neighbouring panels come from, block by block of 32 inputs.
@@ -112,42 +101,11 @@ void TwoByTwo(const Rows& x, Weights* weights, int64_t blocks) {
   }
 }
 
-// Writes rows of sums to y: scaled, biased, rounded.
-class Finish {
- public:
-  Finish(const LinearArgs& args) : args_(args) {}
-
-  void Tile(const float* sums, int64_t row, int64_t rows, int64_t panel) const {
-    const PackedMatrix& w = *args_.weights;
-    const int64_t output = panel * kLanes;
-    const int64_t count = std::min(kLanes, w.outputs() - output);
-    const auto mask = static_cast<__mmask16>((1U << count) - 1);
-    const bool scaled = w.type() == NumberType::kInt8;
-    const __m512 scale = scaled ? _mm512_loadu_ps(w.scales() + output) : _mm512_set1_ps(1.0F);
-    const __m512 bias = args_.bias == nullptr ? _mm512_setzero_ps()
-                                              : _mm512_maskz_loadu_ps(mask, args_.bias + output);
-    for (int64_t i = 0; i < rows; ++i) {
-      const __m512 sum = _mm512_loadu_ps(sums + i * kLanes);
-      const __m512 y = _mm512_fmadd_ps(sum, scale, bias);
-      if (args_.y.type == NumberType::kFloat32) {
-        float* to = static_cast<float*>(args_.y.data) + (row + i) * args_.y.stride + output;
-        _mm512_mask_storeu_ps(to, mask, y);
-      } else {
-        auto* to = static_cast<uint16_t*>(args_.y.data) + (row + i) * args_.y.stride + output;
-        _mm256_mask_storeu_epi16(to, mask, Round(y));
-      }
-    }
-  }
-
- private:
-  const LinearArgs& args_;
-};
-
 class LinearRun {
  public:
   // `wide`: room for two panels of bf16, only for int8 weights and more than 32 rows.
   LinearRun(const LinearArgs& args, const Rows& x, uint16_t* wide)
-      : args_(args), finish_(args), x_(x), wide_(wide) {
+      : args_(args), x_(x), wide_(wide) {
     panel_numbers_ = args.weights->padded_inputs() * kLanes;
     blocks_ = args.weights->padded_inputs() / kBlock;
   }
@@ -215,8 +173,8 @@ class LinearRun {
     _tile_stored(0, sums[0], 64);
     _tile_stored(1, sums[1], 64);
     for (int64_t p = 0; p < 2; ++p) {
-      finish_.Tile(sums[p], row, first, panel + p);
-      if (second > 0) finish_.Tile(sums[2 + p], row + kTileRows, second, panel + p);
+      Write(sums[p], row, first, panel + p);
+      if (second > 0) Write(sums[2 + p], row + kTileRows, second, panel + p);
     }
   }
 
@@ -228,17 +186,21 @@ class LinearRun {
     alignas(64) float sums[kTileRows * kLanes];
     OneByOne({x_.first + row * x_.stride, x_.stride}, weights, blocks_);
     _tile_stored(0, sums, 64);
-    finish_.Tile(sums, row, first, panel);
+    Write(sums, row, first, panel);
     if (second <= 0) return;
     if (second < kTileRows) Configure(second, 1);
     OneByOne({x_.first + (row + kTileRows) * x_.stride, x_.stride}, weights, blocks_);
     _tile_stored(0, sums, 64);
-    finish_.Tile(sums, row + kTileRows, second, panel);
+    Write(sums, row + kTileRows, second, panel);
     if (second < kTileRows) Configure(first, second);
   }
 
+  void Write(const float* sums, int64_t row, int64_t rows, int64_t panel) const {
+    const Finish finish(args_, panel);
+    for (int64_t i = 0; i < rows; ++i) finish.Row(_mm512_loadu_ps(sums + i * kLanes), row + i);
+  }
+
   const LinearArgs& args_;
-  Finish finish_;
   Rows x_;
   uint16_t* wide_;
   int64_t panel_numbers_ = 0;

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "engine/kernels/amx_tiles.h"
+#include "engine/kernels/bf16_registers.h"
 #include "engine/kernels/bfloat16.h"
 #include "engine/kernels/kernels.h"
 #include "engine/kernels/vector_tables.h"

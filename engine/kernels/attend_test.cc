@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -40,6 +41,17 @@ struct Scene {
             .cached = span(0, cached),
             .own = &own,
             .sequences = 1};
+  }
+
+  // Some of the rows alone.
+  AttendArgs Part(int64_t first, int64_t count) {
+    AttendArgs args = Args();
+    args.q = args.q.Rows(first, count);
+    args.out = args.out.Rows(first, count);
+    own.queries = count;
+    own.offset += first;
+    own.kv.rows = own.offset + count;
+    return args;
   }
 
   std::vector<std::byte> Out() {
@@ -111,15 +123,34 @@ TEST_P(AttendTest, ARowHasTheSameBitsAloneAndAmongOthers) {
   const std::vector<std::byte> together = scene.Out();
   std::memset(scene.out.matrix().data, 0, together.size());
   for (int64_t row = 0; row < 40; ++row) {
-    AttendArgs args = scene.Args();
-    args.q = args.q.Rows(row, 1);
-    args.out = args.out.Rows(row, 1);
-    scene.own.queries = 1;
-    scene.own.offset += row;
-    scene.own.kv.rows = scene.own.offset + 1;
-    kernels_.attend(args);
+    kernels_.attend(scene.Part(row, 1));
   }
   EXPECT_EQ(together, scene.Out());
+}
+
+TEST_P(AttendTest, APrefillsRowsAttendAsOthersDo) {
+  if (kernels_.attend_causal == nullptr) GTEST_SKIP() << "the path leaves it to libtorch";
+  for (const int64_t dim : {8, 15, 16, 64, 80, 128, 256}) {
+    for (const int64_t rows : {1, 3, 20, 57, 70, 150}) {
+      Scene scene(rows, dim, 0, NumberType::kBfloat16, &random_);
+      kernels_.attend_causal(scene.Args());
+      EXPECT_LE(scene.Error(), 0.02) << dim << " wide, " << rows << " rows";
+    }
+  }
+}
+
+TEST_P(AttendTest, APrefillsRowHasTheSameBitsAloneAndAmongOthers) {
+  if (kernels_.attend_causal == nullptr) GTEST_SKIP() << "the path leaves it to libtorch";
+  Scene scene(140, 64, 0, NumberType::kBfloat16, &random_);
+  kernels_.attend_causal(scene.Args());
+  const std::vector<std::byte> together = scene.Out();
+  for (const int64_t count : {1, 3, 50}) {
+    std::memset(scene.out.matrix().data, 0, together.size());
+    for (int64_t row = 0; row < 140; row += count) {
+      kernels_.attend_causal(scene.Part(row, std::min(count, 140 - row)));
+    }
+    EXPECT_EQ(together, scene.Out()) << count << " rows at a time";
+  }
 }
 
 TEST_P(AttendTest, SequencesOnOneCacheHaveTheSameBitsAloneAndTogether) {
@@ -186,6 +217,15 @@ TEST_P(AttendTest, ANanIsNeverHidden) {
   static_cast<float*>(scene.keys.matrix().Row(3))[0] = std::numeric_limits<float>::quiet_NaN();
   kernels_.attend(scene.Args());
   EXPECT_TRUE(std::isnan(scene.out.Now(0, 0)));
+}
+
+TEST_P(AttendTest, ANanIsNeverHiddenInAPrefill) {
+  if (kernels_.attend_causal == nullptr) GTEST_SKIP() << "the path leaves it to libtorch";
+  Scene scene(70, 64, 0, NumberType::kBfloat16, &random_);
+  static_cast<uint16_t*>(scene.keys.matrix().Row(3))[0] = 0x7fc0;
+  kernels_.attend_causal(scene.Args());
+  EXPECT_TRUE(std::isnan(scene.out.Now(0, 0)));
+  EXPECT_TRUE(std::isnan(scene.out.Now(69, 0)));
 }
 
 TEST_P(AttendTest, ScoresFarFromZeroNeitherOverflowNorVanish) {

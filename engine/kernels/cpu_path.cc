@@ -11,10 +11,11 @@
 namespace docmem::engine {
 namespace {
 
-constexpr std::array<std::pair<CpuPath, std::string_view>, 4> kNames = {{
+constexpr std::array<std::pair<CpuPath, std::string_view>, 5> kNames = {{
     {CpuPath::kPortable, "portable"},
     {CpuPath::kAvx2, "avx2"},
     {CpuPath::kAvx512, "avx512"},
+    {CpuPath::kAvx512Bf16, "avx512bf16"},
     {CpuPath::kAmx, "amx"},
 }};
 
@@ -50,9 +51,9 @@ std::vector<CpuPath> FindUsable() {
     return paths;
   }
   paths.push_back(CpuPath::kAvx512);
-  if (__builtin_cpu_supports("avx512bf16") && HasTiles() && MayUseTiles()) {
-    paths.push_back(CpuPath::kAmx);
-  }
+  if (!__builtin_cpu_supports("avx512bf16")) return paths;
+  paths.push_back(CpuPath::kAvx512Bf16);
+  if (HasTiles() && MayUseTiles()) paths.push_back(CpuPath::kAmx);
 #endif
   return paths;
 }

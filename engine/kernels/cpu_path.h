@@ -8,9 +8,9 @@ namespace docmem::engine {
 
 /// Instruction sets that the kernels are compiled for, slowest first. `kPortable` needs nothing
 /// beyond what the compiler takes for granted.
-enum class CpuPath { kPortable, kAvx2, kAvx512, kAmx };
+enum class CpuPath { kPortable, kAvx2, kAvx512, kAvx512Bf16, kAmx };
 
-/// "portable", "avx2", "avx512" or "amx".
+/// "portable", "avx2", "avx512", "avx512bf16" or "amx".
 std::string_view CpuPathName(CpuPath path);
 std::optional<CpuPath> CpuPathFromName(std::string_view name);
 

@@ -26,6 +26,14 @@ thread_local Arena arena;
 constexpr size_t kAlignment = 64;
 
 #ifdef DOCMEM_X86_KERNELS
+const KernelTable kBf16Table = [] {
+  KernelTable table = vector_tables::kAvx512;
+  table.path = CpuPath::kAvx512Bf16;
+  table.linear = Bf16Linear;
+  table.attend_causal = Bf16AttendCausal;
+  return table;
+}();
+
 const KernelTable kAmxTable = [] {
   KernelTable table = vector_tables::kAvx512;
   table.path = CpuPath::kAmx;
@@ -58,6 +66,8 @@ const KernelTable& KernelsOf(CpuPath path) {
 #ifdef DOCMEM_X86_KERNELS
     case CpuPath::kAmx:
       return kAmxTable;
+    case CpuPath::kAvx512Bf16:
+      return kBf16Table;
     case CpuPath::kAvx512:
       return vector_tables::kAvx512;
     case CpuPath::kAvx2:

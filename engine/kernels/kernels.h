@@ -81,6 +81,9 @@ struct KernelTable {
   /// y += scale · down B for outputs first … first + count − 1.
   void (*lora_up)(const LoraArgs& args, int64_t first, int64_t count);
   void (*attend)(const AttendArgs& args);
+  /// The same for a prefill's many rows: one sequence in bf16 without cached rows, weights rounded
+  /// to bf16 before they meet the values. Null where libtorch's fused attention is as fast.
+  void (*attend_causal)(const AttendArgs& args) = nullptr;
 
   /// y = round(x / √(mean(x²) + eps)) · weight, row by row; weight [columns] in fp32.
   void (*rms_norm)(const Matrix& x, const float* weight, float eps, const Matrix& y);

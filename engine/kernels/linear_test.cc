@@ -23,7 +23,7 @@ struct Case {
 
 std::vector<Case> Cases() {
   std::vector<Case> cases;
-  for (const int64_t inputs : {8, 48, 96, 576}) {
+  for (const int64_t inputs : {8, 9, 48, 96, 576}) {
     for (const int64_t outputs : {16, 33, 40}) {
       for (const int64_t rows : {1, 3, 7, 16, 20, 33, 70}) cases.push_back({rows, inputs, outputs});
     }

@@ -29,6 +29,10 @@ extern const KernelTable kAvx2;
 extern const KernelTable kAvx512;
 }  // namespace vector_tables
 
+/// bf16_linear.cc, which takes the place of the AVX-512 table's kernel, and bf16_attention.cc.
+void Bf16Linear(const LinearArgs& args);
+void Bf16AttendCausal(const AttendArgs& args);
+
 /// amx_linear.cc and amx_lora.cc, which take the place of three kernels of the AVX-512 table. The
 /// calling process may use AMX tiles.
 void AmxLinear(const LinearArgs& args);

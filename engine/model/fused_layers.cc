@@ -2,7 +2,9 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <utility>
 
 #include "engine/model/tensor_matrix.h"
@@ -256,6 +258,36 @@ at::Tensor FusedLayers::Rotate(const at::Tensor& x, const at::Tensor& cosine,
     });
   }
   return y;
+}
+
+at::Tensor FusedLayers::AttendCausal(const at::Tensor& q, const at::Tensor& keys,
+                                     const at::Tensor& values, int64_t offset) const {
+  if (kernels_.attend_causal == nullptr || q.scalar_type() != at::kBFloat16) return {};
+  const int64_t rows = q.size(0), dim = q.size(2), width = q.size(1) / keys.size(0) * dim;
+  const at::Tensor out = at::empty(q.sizes(), q.options());
+  const Matrix from = MatrixOf(q), to = MatrixOf(out);
+  const auto attend = [&](int64_t head, int64_t first, int64_t count) {
+    const int64_t seen = offset + first + count;
+    const KvSpan kv = {keys[head].const_data_ptr(), values[head].const_data_ptr(), seen, from.type};
+    const OwnRows own = {kv, count, offset + first};
+    kernels_.attend_causal({.q = from.Columns(head * width, width).Rows(first, count),
+                            .out = to.Columns(head * width, width).Rows(first, count),
+                            .repeat = width / dim,
+                            .dim = dim,
+                            .scale = 1.0F / std::sqrt(static_cast<float>(dim)),
+                            .own = &own,
+                            .sequences = 1});
+  };
+  OnAllWorkers([&](const Worker& worker) {  // equal parts of all heads' rows
+    auto [first, left] = worker.Share(keys.size(0) * rows);
+    while (left > 0) {
+      const int64_t count = std::min(left, rows - first % rows);
+      attend(first / rows, first % rows, count);
+      first += count;
+      left -= count;
+    }
+  });
+  return out;
 }
 
 at::Tensor FusedLayers::Logits(const at::Tensor& hidden) const {

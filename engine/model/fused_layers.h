@@ -35,6 +35,10 @@ class FusedLayers {
                      std::span<const AdapterSpan> adapters) const;
   /// x [T, heads, D] (rows may be strided) → [T, heads, D]; cosine, sine [T, D/2] fp32.
   at::Tensor Rotate(const at::Tensor& x, const at::Tensor& cosine, const at::Tensor& sine) const;
+  /// As the plain `AttendCausal`, of the rows' own part alone: q [T, H, D], keys and values
+  /// [G, offset + T, D] → [T, H, D]. Undefined where the path has no kernel for it.
+  at::Tensor AttendCausal(const at::Tensor& q, const at::Tensor& keys, const at::Tensor& values,
+                          int64_t offset) const;
   /// hidden [T, hidden], attended [T, H·D] → hidden of the next layer [T, hidden].
   at::Tensor Finish(int64_t layer, const at::Tensor& hidden, const at::Tensor& attended,
                     std::span<const AdapterSpan> adapters) const;

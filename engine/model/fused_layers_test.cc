@@ -5,6 +5,7 @@
 #include <c10/core/InferenceMode.h>
 #include <gtest/gtest.h>
 
+#include "engine/model/attention.h"
 #include "engine/model/testing.h"
 
 namespace docmem::engine {
@@ -82,6 +83,21 @@ TEST_P(FusedLayersTest, Bf16IsAsNearToFp32AsWithThePlainOperators) {
   const double fused = (Logits(narrow, true) - exact).abs().mean().item<double>();
   const double plain = (Logits(narrow, false) - exact).abs().mean().item<double>();
   EXPECT_LE(fused, 1.1 * plain);
+}
+
+TEST_P(FusedLayersTest, APrefillAttendsAsThePlainOperatorsDoInAnySlices) {
+  const Transformer model = Load(at::kBFloat16);
+  const c10::InferenceMode inference;
+  const ModelConfig& config = model.config();
+  const auto random = [&](int64_t first, int64_t second) {
+    return (at::randn({first, second, config.head_dim}) / 2).to(at::kBFloat16);
+  };
+  const at::Tensor q = random(90, config.query_heads);
+  const at::Tensor keys = random(config.kv_heads, 90), values = random(config.kv_heads, 90);
+  const at::Tensor plain = AttendCausal(q, keys, values, 0).out;
+  EXPECT_LE(MaxDifference(model.Attend(q, keys, values, 0), plain), 0.02);
+  const at::Tensor later = model.Attend(q.narrow(0, 50, 40), keys, values, 50);
+  EXPECT_LE(MaxDifference(later, plain.narrow(0, 50, 40)), 0.02);
 }
 
 TEST_P(FusedLayersTest, Int8WeightsStayNearTheExactOnes) {

@@ -147,9 +147,10 @@ at::Tensor CausalLogits(const Transformer& model, const at::Tensor& ids,
   for (int64_t layer = 0; layer < model.config().layers; ++layer) {
     const Qkv qkv = model.Project(layer, hidden, adapters);
     const at::Tensor keys = model.Rotate(qkv.k, model.RotationOf(positions)).transpose(0, 1);
-    const AttentionPart part = AttendCausal(model.Rotate(qkv.q, model.RotationOf(positions)), keys,
-                                            qkv.v.transpose(0, 1), /*offset=*/0);
-    hidden = model.Finish(layer, hidden, part.out, adapters);
+    const at::Tensor attended =
+        model.Attend(model.Rotate(qkv.q, model.RotationOf(positions)), keys.contiguous(),
+                     qkv.v.transpose(0, 1).contiguous(), /*offset=*/0);
+    hidden = model.Finish(layer, hidden, attended, adapters);
   }
   return model.Logits(hidden);
 }

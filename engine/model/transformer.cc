@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "engine/model/attention.h"
 #include "engine/model/fused_layers.h"
 
 namespace docmem::engine {
@@ -103,6 +104,15 @@ at::Tensor Transformer::Rotate(const at::Tensor& x, const Rotation& rotation) co
   const FusedLayers* kernels = fused();
   return kernels != nullptr ? kernels->Rotate(x, rotation.cosine, rotation.sine)
                             : RopeTable::Rotate(x, rotation);
+}
+
+at::Tensor Transformer::Attend(const at::Tensor& q, const at::Tensor& keys,
+                               const at::Tensor& values, int64_t offset) const {
+  if (const FusedLayers* kernels = fused()) {
+    const at::Tensor out = kernels->AttendCausal(q, keys, values, offset);
+    if (out.defined()) return out;
+  }
+  return AttendCausal(q, keys, values, offset).out;
 }
 
 at::Tensor Transformer::Finish(int64_t layer, const at::Tensor& hidden, const at::Tensor& attended,

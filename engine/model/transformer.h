@@ -72,6 +72,11 @@ class Transformer {
   /// x [T, heads, D] rotated to the rows' positions.
   at::Tensor Rotate(const at::Tensor& x, const Rotation& rotation) const;
 
+  /// Causal attention of a prefill's rows: q [T, H, D]; keys and values [G, offset + T, D], a
+  /// head's rows one behind the other, the last T of them the rows' own → [T, H, D].
+  at::Tensor Attend(const at::Tensor& q, const at::Tensor& keys, const at::Tensor& values,
+                    int64_t offset) const;
+
   /// Output projection, residual, and the MLP with its norm and residual.
   /// hidden [T, hidden], attended [T, H, D] → hidden of the next layer [T, hidden].
   at::Tensor Finish(int64_t layer, const at::Tensor& hidden, const at::Tensor& attended,
