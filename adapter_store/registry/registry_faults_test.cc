@@ -70,6 +70,7 @@ void CheckDocuments(AdapterStore& store) {
     const std::string& id = document.key.id;
     other = other || id == "other" || document.state == DocumentState::kQuarantined;
     EXPECT_TRUE(document.state == DocumentState::kReady || !document.state_reason.empty());
+    EXPECT_OK(store.GetDocument(document.key));
     if (document.state != DocumentState::kReady) continue;
     const auto text = store.ReadText(document.key);
     check_read(text.status());
@@ -139,7 +140,7 @@ TEST(RegistryFaultsTest, ABitFlippedAnywhereIsFoundOrHarmsNothing) {
     int flips = 0;
     int refused = 0;
     for (const auto& [path, bytes] : whole) {
-      for (size_t at = 0; at < bytes.size(); at += at < kHeaderBytes ? 1 : (Long() ? 31 : 997)) {
+      for (size_t at = 0; at < bytes.size(); at += at < kHeaderBytes ? 1 : (Long() ? 101 : 997)) {
         SCOPED_TRACE(absl::StrFormat("byte %d of %s", at, path));
         for (const auto& [each, content] : whole) PutBytes(each, content);
         std::string damaged = bytes;
@@ -156,6 +157,22 @@ TEST(RegistryFaultsTest, ABitFlippedAnywhereIsFoundOrHarmsNothing) {
     EXPECT_GT(refused, 0);
     std::printf("%s: %d flips, %d starts refused\n", killed ? "killed" : "stopped", flips, refused);
   }
+}
+
+TEST(RegistryFaultsTest, AnIndexThatHidesADocumentRefusesTheStart) {
+  TemporaryFolder folder;
+  Fill(folder);
+  const std::string whole = BytesOf(DatabaseOf(folder));
+  int places = 0;  // the row, and the index that finds it
+  for (size_t at = whole.find("other"); at < whole.size(); at = whole.find("other", at + 1)) {
+    std::string damaged = whole;
+    damaged[at] ^= 2;
+    PutBytes(DatabaseOf(folder), damaged);
+    const absl::Status status = OpenStore(folder).status();
+    EXPECT_TRUE(NamesTheFile(status)) << status;
+    ++places;
+  }
+  EXPECT_GE(places, 2);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <cstdio>
 #include <functional>
 #include <map>
@@ -28,15 +29,17 @@ inline absl::StatusOr<std::unique_ptr<AdapterStore>> OpenStore(const TemporaryFo
   return AdapterStore::Open(std::move(options));
 }
 
+/// A refusal of a damaged registry, as it should be.
 inline bool NamesTheFile(const absl::Status& status) {
   return absl::IsDataLoss(status) &&
          status.message().find("'registry.db'") != absl::string_view::npos;
 }
 
 struct Trial {
-  const char* name;
+  const char* name;  ///< in the plural, to count them
   SqliteFault fault;
-  enum { kStays, kLost, kLostInPart } power = kStays;
+  enum { kStays, kLost, kLostInPart } power = kStays;  ///< when the database has been closed
+  /// The disk says OK and it isn't true: promises may be broken, the store never.
   bool lies() const { return fault == SqliteFault::kLostSync || fault == SqliteFault::kBitFlip; }
 };
 constexpr Trial kTrials[] = {
@@ -50,7 +53,7 @@ constexpr Trial kTrials[] = {
     {"bit flips", SqliteFault::kBitFlip},
 };
 
-// The calls that the fault changes, numbered from 1.
+/// The calls that the fault changes, numbered from 1.
 inline std::vector<uint64_t> CallsFor(SqliteFault fault, const std::vector<SqliteCall>& calls) {
   std::vector<uint64_t> found;
   for (uint64_t i = 0; i < calls.size(); ++i) {
@@ -61,7 +64,7 @@ inline std::vector<uint64_t> CallsFor(SqliteFault fault, const std::vector<Sqlit
   return found;
 }
 
-// The steps of a change that were made, and what each returned.
+/// The steps of a change that were made, and what each returned.
 using Steps = std::map<std::string, absl::Status>;
 
 inline bool SaidOk(const Steps& steps, const std::string& step) {
@@ -69,9 +72,9 @@ inline bool SaidOk(const Steps& steps, const std::string& step) {
   return found != steps.end() && found->second.ok();
 }
 
-// `change` once without a fault to count its calls, then with each fault at each call, each time on
-// a folder that `prepare` has made; `check` looks at what is left. With a `stride` not every call
-// is tried, and each fault has others.
+/// `change` once without a fault to count its calls, then with each fault at each call, each time
+/// on a folder that `prepare` has made; `check` looks at what is left. With a `stride` not every
+/// call is tried, and each fault has others. Prints how often each fault was tried.
 inline void Sweep(
     const std::function<void(const TemporaryFolder&)>& prepare,
     const std::function<Steps(const TemporaryFolder&)>& change,
@@ -82,16 +85,16 @@ inline void Sweep(
     TemporaryFolder folder;
     prepare(folder);
     FaultySqlite sqlite;
-    for (const auto& [step, status] : change(folder)) ASSERT_OK(status);
+    for (const auto& [name, status] : change(folder)) ASSERT_OK(status);
     calls = sqlite.calls();
   }
   ASSERT_GT(calls.size(), 3u);
   std::printf("%d calls:", static_cast<int>(calls.size()));
   for (const Trial& trial : kTrials) {
     const std::vector<uint64_t> tried = CallsFor(trial.fault, calls);
+    const uint64_t step = std::min<uint64_t>(stride, 1 + tried.size() / 12);
     int trials = 0;
-    for (uint64_t i = static_cast<uint64_t>(&trial - kTrials) % stride; i < tried.size();
-         i += stride) {
+    for (uint64_t i = static_cast<uint64_t>(&trial - kTrials) % step; i < tried.size(); i += step) {
       SCOPED_TRACE(absl::StrFormat("%s, call %d of %d", trial.name, tried[i], calls.size()));
       TemporaryFolder folder;
       prepare(folder);
