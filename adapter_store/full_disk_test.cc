@@ -8,12 +8,14 @@
 #include "absl/strings/str_format.h"
 #include "adapter_store/adapter_store.h"
 #include "adapter_store/errors.h"
-#include "adapter_store/testing/store_test_util.h"
+#include "adapter_store/testing/faulty_store.h"
 #include "gtest/gtest.h"
 
 namespace docmem::store {
 namespace {
 
+using store_test::CheckWhole;
+using store_test::FaultyStore;
 using store_test::Ingest;
 using store_test::Key;
 using store_test::TemporaryFolder;
@@ -73,6 +75,22 @@ TEST(FullDiskTest, DeletionWorksWhenNothingElseDoes) {
   ASSERT_TRUE(WIFEXITED(status));
   if (WEXITSTATUS(status) == kNotAllowed) GTEST_SKIP() << "can't mount a file system here";
   EXPECT_EQ(WEXITSTATUS(status), 0) << "the step that failed";
+}
+
+TEST(SpareFileTest, DeletionUsesIt) {
+  TemporaryFolder folder;
+  FaultyStore faulty(folder.path());
+  for (const char* id : {"other", "a"}) ASSERT_OK(Ingest(*faulty.store, Key(id), "text", 1));
+  const std::string spare = folder.path() + "/spare";
+  bool full = true;
+  faulty.registry->SetFull([&] { return full && access(spare.c_str(), F_OK) == 0; });
+  EXPECT_TRUE(absl::IsResourceExhausted(Ingest(*faulty.store, Key("new"), "new", 1).status()));
+  EXPECT_OK(faulty.store->DeleteDocument(Key("a"), 0));
+  full = false;
+  EXPECT_EQ(access(spare.c_str(), F_OK), 0) << "kept again for the next time";
+  EXPECT_TRUE(absl::IsNotFound(faulty.store->GetDocument(Key("a")).status()));
+  ASSERT_OK(faulty.store->CollectGarbage());
+  EXPECT_EQ(CheckWhole(*faulty.store, folder.path()), 0u);
 }
 
 }  // namespace

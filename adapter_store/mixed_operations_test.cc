@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <map>
 #include <random>
 #include <thread>
 
@@ -31,6 +32,7 @@ using store_test::Ingest;
 using store_test::Key;
 using store_test::Long;
 using store_test::LookAtAll;
+using store_test::NameOf;
 using store_test::ReadAll;
 using store_test::Seen;
 using store_test::SpecOf;
@@ -129,8 +131,6 @@ void ReadOrQuarantine(AdapterStore& store, Random& random) {
 
 constexpr Fault kFaults[] = {Fault::kError,   Fault::kNoSpace, Fault::kShortWrite,
                              Fault::kBitFlip, Fault::kCrash,   Fault::kTornWrite};
-constexpr const char* kFaultNames[] = {"errors",    "full disks", "short writes",
-                                       "bit flips", "crashes",    "torn writes"};
 
 class MixedOperationsTest : public ::testing::Test {
  protected:
@@ -152,7 +152,7 @@ class MixedOperationsTest : public ::testing::Test {
         RandomChange(*faulty.store, random_);
       }
       ++operations_;
-      if (faulty.files->triggered()) ++faults_[kind];
+      if (faulty.files->triggered()) Count(kFaults[kind], faulty.files->triggered_at());
       alive = !faulty.crashes || !faulty.files->triggered();
       if (!alive) break;
       ASSERT_EQ(faulty.store->Stats()->used_bytes, ArtifactBytes(folder_.path()));
@@ -182,11 +182,18 @@ class MixedOperationsTest : public ::testing::Test {
     damaged_ += seen.damaged_files;
   }
 
+  void Count(Fault fault, const std::string& call) {
+    ++faults_[fault];
+    // A call under that fault works.
+    if (fault != Fault::kBitFlip) ++failed_calls_[call];
+  }
+
   TemporaryFolder folder_;
   Random random_{7};
   int operations_ = 0;
   int bad_starts_ = 0;
-  int faults_[std::size(kFaults)] = {};
+  std::map<Fault, int> faults_;
+  std::map<std::string, int> failed_calls_;
   uint64_t documents_ = 0;
   uint64_t damaged_ = 0;
 };
@@ -201,10 +208,14 @@ TEST_F(MixedOperationsTest, DiskCounterEqualsTheDiskAndEveryDocumentIsWholeUnder
     ++looks;
   }
   std::printf("%d operations, %d starts under a fault, %d looks:", operations_, bad_starts_, looks);
-  for (size_t kind = 0; kind < std::size(kFaults); ++kind) {
-    std::printf(" %d %s,", faults_[kind], kFaultNames[kind]);
-    EXPECT_GT(faults_[kind], 0);
+  for (const Fault fault : kFaults) {
+    std::printf(" %d %s,", faults_[fault], NameOf(fault));
+    EXPECT_GT(faults_[fault], 0) << NameOf(fault);
   }
+  std::printf(" failed calls:");
+  for (const auto& [call, count] : failed_calls_) std::printf(" %d %s,", count, call.c_str());
+  for (const char* call : {"Sync", "SyncFolder", "Rename"})
+    EXPECT_GT(failed_calls_[call], 0) << call;
   std::printf(" %.1f documents and %.1f damaged files at a look\n",
               static_cast<double>(documents_) / looks, static_cast<double>(damaged_) / looks);
   EXPECT_GT(documents_, static_cast<uint64_t>(looks));

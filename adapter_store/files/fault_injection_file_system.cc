@@ -49,7 +49,7 @@ class State {
     MutexLock lock(&mutex_);
     fail_call_ = call == 0 ? 0 : calls_ + call;
     fault_ = fault;
-    triggered_ = false;
+    triggered_at_.clear();
   }
 
   uint64_t calls() {
@@ -57,9 +57,9 @@ class State {
     return calls_;
   }
 
-  bool triggered() {
+  std::string triggered_at() {
     MutexLock lock(&mutex_);
-    return triggered_;
+    return triggered_at_;
   }
 
   void Crash() {
@@ -73,11 +73,12 @@ class State {
   }
 
   // The fault of the call that begins now; an error when the process is dead.
-  absl::StatusOr<std::optional<Fault>> Begin(std::optional<uint64_t> life = std::nullopt) {
+  absl::StatusOr<std::optional<Fault>> Begin(const char* call,
+                                             std::optional<uint64_t> life = std::nullopt) {
     MutexLock lock(&mutex_);
     ++calls_;
     if (calls_ == fail_call_) {
-      triggered_ = true;
+      triggered_at_ = call;
       dead_ = dead_ || fault_ == Fault::kCrash || fault_ == Fault::kTornWrite;
       if (!dead_ || fault_ == Fault::kTornWrite) return std::optional<Fault>(fault_);
     }
@@ -88,8 +89,8 @@ class State {
   }
 
   // Of a call that isn't `Append`, `Sync` or `Read`: these faults keep it from happening.
-  absl::Status BeginNameCall() {
-    STORE_ASSIGN_OR_RETURN(std::optional<Fault> fault, Begin());
+  absl::Status BeginNameCall(const char* call) {
+    STORE_ASSIGN_OR_RETURN(std::optional<Fault> fault, Begin(call));
     if (!fault.has_value() || *fault == Fault::kLostSync || *fault == Fault::kBitFlip) {
       return absl::OkStatus();
     }
@@ -181,7 +182,7 @@ class State {
   uint64_t calls_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t fail_call_ ABSL_GUARDED_BY(mutex_) = 0;
   Fault fault_ ABSL_GUARDED_BY(mutex_) = Fault::kError;
-  bool triggered_ ABSL_GUARDED_BY(mutex_) = false;
+  std::string triggered_at_ ABSL_GUARDED_BY(mutex_);
   bool dead_ ABSL_GUARDED_BY(mutex_) = false;
   uint64_t life_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<PendingName> pending_ ABSL_GUARDED_BY(mutex_);
@@ -198,7 +199,7 @@ class FaultyWritableFile : public WritableFile {
         base_(std::move(base)) {}
 
   absl::Status Append(std::span<const std::byte> bytes) override {
-    STORE_ASSIGN_OR_RETURN(std::optional<Fault> fault, state_->Begin(life_));
+    STORE_ASSIGN_OR_RETURN(std::optional<Fault> fault, state_->Begin("Append", life_));
     if (!fault.has_value() || *fault == Fault::kLostSync) return AppendAll(bytes);
     if (*fault == Fault::kBitFlip) {
       std::vector<std::byte> damaged(bytes.begin(), bytes.end());
@@ -210,7 +211,7 @@ class FaultyWritableFile : public WritableFile {
   }
 
   absl::Status Sync() override {
-    STORE_ASSIGN_OR_RETURN(std::optional<Fault> fault, state_->Begin(life_));
+    STORE_ASSIGN_OR_RETURN(std::optional<Fault> fault, state_->Begin("Sync", life_));
     if (fault == Fault::kLostSync) return absl::OkStatus();
     if (fault.has_value() && *fault != Fault::kBitFlip) return State::Injected(*fault);
     STORE_RETURN_IF_ERROR(base_->Sync());
@@ -240,7 +241,7 @@ class FaultyReadableFile : public ReadableFile {
   uint64_t bytes() const override { return base_->bytes(); }
 
   absl::Status Read(uint64_t offset, std::span<std::byte> buffer) const override {
-    STORE_ASSIGN_OR_RETURN(std::optional<Fault> fault, state_->Begin(life_));
+    STORE_ASSIGN_OR_RETURN(std::optional<Fault> fault, state_->Begin("Read", life_));
     if (fault.has_value() && *fault != Fault::kLostSync && *fault != Fault::kBitFlip) {
       return State::Injected(*fault);
     }
@@ -262,25 +263,26 @@ class FaultInjection : public FaultInjectionFileSystem {
 
   void FailAt(uint64_t call, Fault fault) override { state_->FailAt(call, fault); }
   uint64_t calls() const override { return state_->calls(); }
-  bool triggered() const override { return state_->triggered(); }
+  bool triggered() const override { return !triggered_at().empty(); }
+  std::string triggered_at() const override { return state_->triggered_at(); }
   void Crash() override { state_->Crash(); }
   absl::Status LosePower() override { return state_->LosePower(); }
 
   absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) override {
-    STORE_RETURN_IF_ERROR(state_->BeginNameCall());
+    STORE_RETURN_IF_ERROR(state_->BeginNameCall("Create"));
     STORE_ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file, base().Create(path));
     state_->Created(path);
     return std::make_unique<FaultyWritableFile>(state_, path, std::move(file));
   }
 
   absl::StatusOr<std::unique_ptr<ReadableFile>> Open(const std::string& path) override {
-    STORE_RETURN_IF_ERROR(state_->BeginNameCall());
+    STORE_RETURN_IF_ERROR(state_->BeginNameCall("Open"));
     STORE_ASSIGN_OR_RETURN(std::unique_ptr<ReadableFile> file, base().Open(path));
     return std::make_unique<FaultyReadableFile>(state_, std::move(file));
   }
 
   absl::Status Rename(const std::string& from, const std::string& to) override {
-    STORE_RETURN_IF_ERROR(state_->BeginNameCall());
+    STORE_RETURN_IF_ERROR(state_->BeginNameCall("Rename"));
     std::optional<std::vector<std::byte>> replaced = ContentOf(to);
     STORE_RETURN_IF_ERROR(base().Rename(from, to));
     state_->Renamed(from, to, std::move(replaced));
@@ -288,7 +290,7 @@ class FaultInjection : public FaultInjectionFileSystem {
   }
 
   absl::Status Remove(const std::string& path) override {
-    STORE_RETURN_IF_ERROR(state_->BeginNameCall());
+    STORE_RETURN_IF_ERROR(state_->BeginNameCall("Remove"));
     std::optional<std::vector<std::byte>> content = ContentOf(path);
     STORE_RETURN_IF_ERROR(base().Remove(path));
     state_->Removed(path, std::move(content));
@@ -296,12 +298,12 @@ class FaultInjection : public FaultInjectionFileSystem {
   }
 
   absl::Status CreateFolder(const std::string& path) override {
-    STORE_RETURN_IF_ERROR(state_->BeginNameCall());
+    STORE_RETURN_IF_ERROR(state_->BeginNameCall("CreateFolder"));
     return base().CreateFolder(path);
   }
 
   absl::Status SyncFolder(const std::string& path) override {
-    STORE_ASSIGN_OR_RETURN(std::optional<Fault> fault, state_->Begin());
+    STORE_ASSIGN_OR_RETURN(std::optional<Fault> fault, state_->Begin("SyncFolder"));
     if (fault == Fault::kLostSync) return absl::OkStatus();
     if (fault.has_value() && *fault != Fault::kBitFlip) return State::Injected(*fault);
     STORE_RETURN_IF_ERROR(base().SyncFolder(path));
@@ -310,17 +312,17 @@ class FaultInjection : public FaultInjectionFileSystem {
   }
 
   absl::StatusOr<std::vector<FileEntry>> List(const std::string& path) override {
-    STORE_RETURN_IF_ERROR(state_->BeginNameCall());
+    STORE_RETURN_IF_ERROR(state_->BeginNameCall("List"));
     return base().List(path);
   }
 
   absl::StatusOr<FileEntry> Stat(const std::string& path) override {
-    STORE_RETURN_IF_ERROR(state_->BeginNameCall());
+    STORE_RETURN_IF_ERROR(state_->BeginNameCall("Stat"));
     return base().Stat(path);
   }
 
   absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& path) override {
-    STORE_RETURN_IF_ERROR(state_->BeginNameCall());
+    STORE_RETURN_IF_ERROR(state_->BeginNameCall("Lock"));
     return base().Lock(path);
   }
 

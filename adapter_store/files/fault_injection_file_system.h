@@ -31,6 +31,8 @@ class FaultInjectionFileSystem : public FileSystem {
   virtual uint64_t calls() const = 0;
   /// True once the chosen call was made.
   virtual bool triggered() const = 0;
+  /// Which call that was, "Sync" for instance; empty before.
+  virtual std::string triggered_at() const = 0;
   /// All later calls fail as after `Fault::kCrash`.
   virtual void Crash() = 0;
   /// Takes back what no sync made durable: appended bytes, new names, renames and removals. Then

@@ -47,8 +47,9 @@ class Registry {
   virtual absl::Status Read(Body body) = 0;
 };
 
-/// Opens or creates the database file at `path` and migrates it. FAILED_PRECONDITION naming both
-/// versions when a newer DocMem wrote it: nothing is changed then.
+/// Opens or creates the database file at `path`, reads all of it, and migrates it. DATA_LOSS naming
+/// the file when its structure is damaged, FAILED_PRECONDITION naming both versions when a newer
+/// DocMem wrote it: nothing is changed then.
 absl::StatusOr<std::unique_ptr<Registry>> OpenSqliteRegistry(const std::string& path);
 
 }  // namespace docmem::store

@@ -36,6 +36,11 @@ SqlValue ColumnOf(sqlite3_stmt* statement, int column) {
 
 }  // namespace
 
+absl::Status DamagedRegistry(const std::string& what) {
+  return absl::DataLossError(absl::StrCat("the file 'registry.db' in the data folder is damaged: ",
+                                          what, "; restore it from a backup"));
+}
+
 absl::StatusOr<std::unique_ptr<SqliteConnection>> SqliteConnection::Open(const std::string& path) {
   sqlite3* database = nullptr;
   const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX |
@@ -106,6 +111,8 @@ absl::StatusOr<sqlite3_stmt*> SqliteConnection::Prepare(const std::string& state
   sqlite3_stmt* prepared = nullptr;
   const int code = sqlite3_prepare_v3(database_, statement.c_str(), -1, SQLITE_PREPARE_PERSISTENT,
                                       &prepared, nullptr);
+  // Every statement is ours and fits our schema, so what lies on the disk is another.
+  if (code == SQLITE_ERROR) return DamagedRegistry(sqlite3_errmsg(database_));
   if (code != SQLITE_OK) return Failure(code);
   prepared_.emplace(statement, prepared);
   return prepared;
@@ -128,8 +135,8 @@ absl::Status SqliteConnection::Bind(sqlite3_stmt* prepared,
 }
 
 absl::Status SqliteConnection::Failure(int code) const {
-  const std::string message = absl::StrCat(
-      "registry: ", database_ == nullptr ? sqlite3_errstr(code) : sqlite3_errmsg(database_));
+  const char* const what = database_ == nullptr ? sqlite3_errstr(code) : sqlite3_errmsg(database_);
+  const std::string message = absl::StrCat("registry: ", what);
   switch (code & 0xff) {
     case SQLITE_CONSTRAINT:
       if (code == SQLITE_CONSTRAINT_UNIQUE || code == SQLITE_CONSTRAINT_PRIMARYKEY) {
@@ -141,7 +148,7 @@ absl::Status SqliteConnection::Failure(int code) const {
                         absl::StrCat(message, "; free some space on the data folder's disk"));
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
-      return absl::DataLossError(absl::StrCat(message, "; restore the registry from a backup"));
+      return DamagedRegistry(what);
     case SQLITE_ERROR:
     case SQLITE_MISUSE:
     case SQLITE_RANGE:

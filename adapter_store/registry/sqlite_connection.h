@@ -14,6 +14,9 @@ struct sqlite3_stmt;
 
 namespace docmem::store {
 
+/// DATA_LOSS that names the registry's file.
+absl::Status DamagedRegistry(const std::string& what);
+
 /// One connection to a SQLite file, with its prepared statements. One thread at a time.
 class SqliteConnection : public Sql {
  public:

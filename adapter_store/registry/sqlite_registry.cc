@@ -35,6 +35,15 @@ absl::StatusOr<int64_t> VersionOf(Sql& sql) {
   return version;
 }
 
+// Finds what SQLite itself would meet much later: a damaged page that nothing has asked for, or an
+// index that differs from its table and would hide a row.
+absl::Status CheckIntegrity(Sql& sql) {
+  return sql.Query("PRAGMA integrity_check(1)", {}, [](const SqlRow& row) {
+    const std::string found = TextOf(row[0]);
+    return found == "ok" ? absl::OkStatus() : DamagedRegistry(found);
+  });
+}
+
 absl::Status Migrate(SqliteConnection& connection, std::span<const char* const> migrations) {
   return connection.Transact("BEGIN IMMEDIATE", [&](Sql& sql) -> absl::Status {
     STORE_ASSIGN_OR_RETURN(const int64_t version, VersionOf(sql));
@@ -115,6 +124,7 @@ absl::StatusOr<std::unique_ptr<Registry>> OpenSqliteRegistryWith(
   const std::string resolved = ResolveFolder(path);
   STORE_ASSIGN_OR_RETURN(std::unique_ptr<SqliteConnection> writer,
                          SqliteConnection::Open(resolved));
+  STORE_RETURN_IF_ERROR(CheckIntegrity(*writer));
   STORE_RETURN_IF_ERROR(Migrate(*writer, migrations));
   return std::make_unique<SqliteRegistry>(resolved, std::move(writer));
 }

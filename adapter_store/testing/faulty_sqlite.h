@@ -4,6 +4,10 @@
 
 #include <cstdint>
 #include <cstring>
+#include <string>
+#include <vector>
+
+#include "adapter_store/testing/unsynced_files.h"
 
 namespace docmem::store::store_test {
 
@@ -13,11 +17,15 @@ enum class SqliteFault {
   kFull,       ///< a write writes half and says that the disk is full; other calls as kError
   kCrash,      ///< this call and all later ones fail without effect: the process is dead
   kTornWrite,  ///< as kCrash, but a write has written half
+  kLostSync,   ///< a sync does nothing and returns OK; dead from the next sync on
+  kBitFlip,    ///< a write flips one bit and returns OK
 };
 
+enum class SqliteCall { kOpen, kWrite, kSync, kCut, kDelete };
+
 /// While one lives, databases that are opened go through it: it counts the calls that change files
-/// (opening, writing, syncing, cutting, deleting) and lets one go wrong. One at a time; all that
-/// was opened meanwhile must be closed before it goes.
+/// (opening, writing, syncing, cutting, deleting), lets one go wrong, and can play a loss of power.
+/// One at a time, on one thread; all that was opened meanwhile must be closed before it goes.
 class FaultySqlite {
  public:
   FaultySqlite() : real_(sqlite3_vfs_find(nullptr)), vfs_(*real_) {
@@ -44,16 +52,19 @@ class FaultySqlite {
 
   /// The `call`-th from now on, from 1; 0: none.
   void FailAt(uint64_t call, SqliteFault fault) {
-    fail_call_ = call == 0 ? 0 : calls_ + call;
+    fail_call_ = call == 0 ? 0 : calls_.size() + call;
     fault_ = fault;
   }
-  uint64_t calls() const { return calls_; }
+  const std::vector<SqliteCall>& calls() const { return calls_; }
+  /// Takes back what no sync made durable, or every second change of it. All files must be closed.
+  void LosePower(bool in_part) { disk_.LosePower(in_part); }
 
  private:
   // What SQLite allocates for a file; the real one follows it.
   struct File {
     sqlite3_file base;
     FaultySqlite* owner;
+    UnsyncedFiles::File* disk;  // null: a temporary file
     sqlite3_file* real() { return reinterpret_cast<sqlite3_file*>(this + 1); }
     const sqlite3_io_methods& methods() { return *real()->pMethods; }
   };
@@ -61,12 +72,17 @@ class FaultySqlite {
   static FaultySqlite& Of(sqlite3_vfs* vfs) { return *static_cast<FaultySqlite*>(vfs->pAppData); }
 
   // SQLITE_OK: the call goes on.
-  int Begin() {
-    const bool chosen = ++calls_ == fail_call_;
-    if (!chosen && !dead_) return SQLITE_OK;
-    dead_ = dead_ || fault_ == SqliteFault::kCrash || fault_ == SqliteFault::kTornWrite;
+  int Begin(SqliteCall call) {
+    calls_.push_back(call);
+    const bool chosen = calls_.size() == fail_call_;
+    const bool silent = fault_ == SqliteFault::kLostSync || fault_ == SqliteFault::kBitFlip;
+    dead_ = dead_ || (sync_lost_ && call == SqliteCall::kSync) ||
+            (chosen && (fault_ == SqliteFault::kCrash || fault_ == SqliteFault::kTornWrite));
+    if (!dead_ && (!chosen || silent)) return SQLITE_OK;
     return chosen && fault_ == SqliteFault::kFull ? SQLITE_FULL : SQLITE_IOERR;
   }
+  // The call that `Begin` let go on is the chosen one, and this is its fault.
+  bool Is(SqliteFault fault) const { return calls_.size() == fail_call_ && fault_ == fault; }
 
   static int Open(sqlite3_vfs* vfs, sqlite3_filename name, sqlite3_file* file, int flags,
                   int* out_flags) {
@@ -74,7 +90,10 @@ class FaultySqlite {
     File& made = Of(file);
     made.base.pMethods = nullptr;
     made.owner = &self;
-    if (self.Begin() != SQLITE_OK) return SQLITE_CANTOPEN;
+    made.disk = nullptr;
+    if (self.Begin(SqliteCall::kOpen) != SQLITE_OK) return SQLITE_CANTOPEN;
+    const int lasting = SQLITE_OPEN_MAIN_DB | SQLITE_OPEN_MAIN_JOURNAL | SQLITE_OPEN_WAL;
+    if ((flags & lasting) != 0) made.disk = &self.disk_.Of(name);
     std::memset(made.real(), 0, static_cast<size_t>(self.real_->szOsFile));
     const int code = self.real_->xOpen(self.real_, name, made.real(), flags, out_flags);
     if (made.real()->pMethods != nullptr) made.base.pMethods = FileMethods();
@@ -83,29 +102,50 @@ class FaultySqlite {
 
   static int Delete(sqlite3_vfs* vfs, const char* name, int sync) {
     FaultySqlite& self = Of(vfs);
-    const int code = self.Begin();
-    return code != SQLITE_OK ? SQLITE_IOERR_DELETE : self.real_->xDelete(self.real_, name, sync);
+    if (self.Begin(SqliteCall::kDelete) != SQLITE_OK) return SQLITE_IOERR_DELETE;
+    const int code = self.real_->xDelete(self.real_, name, sync);
+    if (code == SQLITE_OK) self.disk_.Removed(name);
+    return code;
   }
 
   static int Write(sqlite3_file* file, const void* bytes, int size, sqlite3_int64 offset) {
-    File& self = Of(file);
-    const bool was_dead = self.owner->dead_;
-    const int code = self.owner->Begin();
-    const SqliteFault fault = self.owner->fault_;
-    const bool half = !was_dead && code != SQLITE_OK &&
-                      (fault == SqliteFault::kFull || fault == SqliteFault::kTornWrite);
+    FaultySqlite& owner = *Of(file).owner;
+    const bool was_dead = owner.dead_;
+    const int code = owner.Begin(SqliteCall::kWrite);
+    const bool half =
+        !was_dead && (owner.Is(SqliteFault::kFull) || owner.Is(SqliteFault::kTornWrite));
     if (code != SQLITE_OK && !half) return SQLITE_IOERR_WRITE;
-    const int written = self.methods().xWrite(self.real(), bytes, half ? size / 2 : size, offset);
-    return half ? code : written;
+    std::string written(static_cast<const char*>(bytes),
+                        static_cast<size_t>(half ? size / 2 : size));
+    // Somewhere: the middle of a page is often unused.
+    if (owner.Is(SqliteFault::kBitFlip)) written[owner.fail_call_ * 977 % written.size()] ^= 4;
+    const int result = WriteReally(Of(file), written, offset);
+    return half ? code : result;
+  }
+  static int WriteReally(File& self, const std::string& bytes, sqlite3_int64 offset) {
+    const int size = static_cast<int>(bytes.size());
+    const int code = self.methods().xWrite(self.real(), bytes.data(), size, offset);
+    if (code == SQLITE_OK && self.disk != nullptr) UnsyncedFiles::Write(*self.disk, bytes, offset);
+    return code;
   }
 
   static int Truncate(sqlite3_file* file, sqlite3_int64 size) {
-    if (Of(file).owner->Begin() != SQLITE_OK) return SQLITE_IOERR_TRUNCATE;
-    return Of(file).methods().xTruncate(Of(file).real(), size);
+    File& self = Of(file);
+    if (self.owner->Begin(SqliteCall::kCut) != SQLITE_OK) return SQLITE_IOERR_TRUNCATE;
+    const int code = self.methods().xTruncate(self.real(), size);
+    if (code == SQLITE_OK && self.disk != nullptr) UnsyncedFiles::Cut(*self.disk, size);
+    return code;
   }
   static int Sync(sqlite3_file* file, int flags) {
-    if (Of(file).owner->Begin() != SQLITE_OK) return SQLITE_IOERR_FSYNC;
-    return Of(file).methods().xSync(Of(file).real(), flags);
+    File& self = Of(file);
+    if (self.owner->Begin(SqliteCall::kSync) != SQLITE_OK) return SQLITE_IOERR_FSYNC;
+    if (self.owner->Is(SqliteFault::kLostSync)) {
+      self.owner->sync_lost_ = true;
+      return SQLITE_OK;
+    }
+    const int code = self.methods().xSync(self.real(), flags);
+    if (code == SQLITE_OK && self.disk != nullptr) self.owner->disk_.Synced(*self.disk);
+    return code;
   }
 
   // Passes a call on as it is.
@@ -142,9 +182,11 @@ class FaultySqlite {
 
   sqlite3_vfs* const real_;
   sqlite3_vfs vfs_;
-  uint64_t calls_ = 0;
+  UnsyncedFiles disk_;
+  std::vector<SqliteCall> calls_;
   uint64_t fail_call_ = 0;
   SqliteFault fault_ = SqliteFault::kError;
+  bool sync_lost_ = false;
   bool dead_ = false;
 };
 

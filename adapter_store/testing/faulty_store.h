@@ -18,6 +18,27 @@ namespace docmem::store::store_test {
 /// Set by `./dev test --long`.
 inline bool Long() { return std::getenv("DOCMEM_LONG") != nullptr; }
 
+/// In the plural, to count them.
+inline const char* NameOf(Fault fault) {
+  switch (fault) {
+    case Fault::kError:
+      return "errors";
+    case Fault::kNoSpace:
+      return "full disks";
+    case Fault::kShortWrite:
+      return "short writes";
+    case Fault::kLostSync:
+      return "lost syncs";
+    case Fault::kBitFlip:
+      return "bit flips";
+    case Fault::kCrash:
+      return "crashes";
+    case Fault::kTornWrite:
+      return "torn writes";
+  }
+  return "faults";
+}
+
 /// A store whose files and registry can be made to fail.
 struct FaultyStore {
   /// `call` of the start goes wrong (0: none); then `store` may be null.
