@@ -153,7 +153,7 @@ class CrashTest : public ::testing::TestWithParam<Operation> {
  protected:
   // What was tried, by name, over all operations.
   static void TearDownTestSuite() {
-    for (const auto& [what, count] : trials_) std::printf("%d %s, ", count, what.c_str());
+    for (const auto& [what, count] : trials) std::printf("%d %s, ", count, what.c_str());
     std::printf("no promise broken\n");
   }
 
@@ -204,7 +204,7 @@ class CrashTest : public ::testing::TestWithParam<Operation> {
     EXPECT_TRUE(!status.ok() || operation.happened(*last.store));
   }
 
-  static inline std::map<std::string, int> trials_;
+  static inline std::map<std::string, int> trials;
 };
 
 struct Trial {
@@ -234,7 +234,7 @@ TEST_P(CrashTest, EveryFaultAtEveryCallLeavesAConsistentStore) {
     if (trial.only_long && !Long()) continue;
     for (uint64_t call = 1 + first++ % step; call <= calls; call += step) {
       RunWith(call, trial.fault, trial.power_loss);
-      ++trials_[absl::StrCat(NameOf(trial.fault), trial.power_loss ? " with a loss of power" : "")];
+      ++trials[absl::StrCat(NameOf(trial.fault), trial.power_loss ? " with a loss of power" : "")];
     }
   }
 }
@@ -257,7 +257,7 @@ TEST_P(CrashTest, EveryFailedTransactionLeavesAConsistentStore) {
         faulty.registry->FailAt(transaction, fault);
         status = operation.run(*faulty.store);
         EXPECT_TRUE(!status.ok() || operation.happened(*faulty.store));
-        ++trials_["failed transactions"];
+        ++trials["failed transactions"];
       }
       FaultyStore next(folder.path());
       EXPECT_EQ(CheckWhole(*next.store, folder.path()), 0u);
