@@ -2,11 +2,12 @@
 
 import hashlib
 import threading
+import time
 
 import grpc
 import pytest
 from client import ingest_messages, refused
-from daemon import eventually
+from daemon import TIME_SLACK, eventually
 from folders import adapter
 from stubs import v1
 from texts import document
@@ -230,17 +231,17 @@ def test_progress_names_the_phases_in_order(client):
     assert messages[-1].result.seconds.prefill > 0
 
 
-def leave_early(client, name, **fields):
-    """Sends a whole document and is gone when its build has begun."""
+def leave_early(client, name, sentences=600, phase=v1.BuildProgress.PHASE_TOKENIZING, **fields):
+    """Sends a whole document and is gone when its build has come to a phase."""
     held = threading.Event()
 
     def messages():
-        yield from ingest_messages(document(name, 600), name, **fields)
+        yield from ingest_messages(document(name, sentences), name, **fields)
         held.wait(60)
 
     call = client.documents.Ingest(messages())
     for message in call:
-        if message.progress.phase >= v1.BuildProgress.PHASE_TOKENIZING:
+        if message.progress.phase >= phase:
             break
     call.cancel()
     held.set()
@@ -253,6 +254,17 @@ def test_a_client_that_leaves_stops_its_ingestion_unless_it_detached(client):
     leave_early(client, "detached", detach=True)
     eventually(lambda: client.status().queue.building == 0, 60)
     assert client.document("detached").state == State.STATE_READY
+
+
+@pytest.mark.long
+def test_a_document_of_100_000_tokens_is_let_go_within_a_second(client):
+    leave_early(client, "vast", 3_400, v1.BuildProgress.PHASE_PREFILLING, ratio_ppm=[0, 900_000])
+    left = time.monotonic()
+    eventually(lambda: client.status().queue.building == 0, 60)
+    seconds = time.monotonic() - left
+    print(f"let go after {seconds:.2f} s")
+    assert seconds < TIME_SLACK
+    refused(lambda: client.document("vast"), "NOT_FOUND", "DOCUMENT_NOT_FOUND")
 
 
 def test_a_client_that_leaves_doesnt_stop_another_one(client):

@@ -42,8 +42,12 @@ def held(thread):
 
 
 def threads(daemon, name):
-    tasks = Path(f"/proc/{daemon.process.pid}/task").iterdir()
-    return [int(task.name) for task in tasks if (task / "comm").read_text() == f"{name}\n"]
+    found = []
+    for task in Path(f"/proc/{daemon.process.pid}/task").iterdir():
+        with contextlib.suppress(OSError):  # it has just ended
+            if (task / "comm").read_text() == f"{name}\n":
+                found.append(int(task.name))
+    return found
 
 
 def stays_alive(daemon, seconds):

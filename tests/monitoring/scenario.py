@@ -121,9 +121,14 @@ def under_way(client):
 def hold(client, prometheus):
     """All slots are taken for a while, a question waits behind them, and others are refused."""
     streams = []
-    for n in range(SEQUENCES + QUEUE):
+
+    def asked(n):
+        running, *others = under_way(client)
+        return running == n if n <= SEQUENCES else running + sum(others) == n
+
+    for n in range(1, SEQUENCES + QUEUE + 1):
         streams.append(client.queries.Ask(ask_request(f"d{n % 2}", max_tokens=100_000)))
-        eventually(lambda n=n: sum(under_way(client)) > n)
+        eventually(lambda n=n: asked(n))  # one that loads takes a place in the queue
     enough = prometheus.scrapes() + SCRAPES_PER_PHASE
     while prometheus.scrapes() < enough:
         refusal(lambda: client.ask("d3"))
