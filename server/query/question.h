@@ -27,7 +27,7 @@ struct Question {
   absl::Time deadline = absl::InfiniteFuture();
   Priority priority = Priority::kInteractive;
 
-  store::DocumentKey document;
+  store::DocumentKey document;  ///< id empty: the one of the collection that fits best
   std::optional<engine::Mode> mode;
   std::optional<uint32_t> ratio_ppm;
   std::string cache_id;  ///< empty: by ratio, or the document's default

@@ -28,8 +28,7 @@ absl::Status ReadMemory(const v1::MemorySelection& memory, Question* question) {
       memory.collection().empty() ? kDefaultCollection : memory.collection();
   absl::Status status = CheckId("memory.collection", collection);
   if (!status.ok()) return status;
-  if (memory.document().empty()) return NotImplemented("a question without a document");
-  status = CheckId("memory.document", memory.document());
+  if (!memory.document().empty()) status = CheckId("memory.document", memory.document());
   if (!status.ok()) return status;
   question->document = {collection, memory.document()};
 

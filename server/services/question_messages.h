@@ -10,8 +10,7 @@
 namespace docmem::server {
 
 /// Checks a request for form and makes it a question of `principal`. A request id is drawn where
-/// the caller gave none, a seed too. INVALID_ARGUMENT naming the field; UNIMPLEMENTED for what
-/// doesn't exist yet.
+/// the caller gave none, a seed too. INVALID_ARGUMENT naming the field.
 absl::StatusOr<Question> ToQuestion(const v1::AskRequest& request, const std::string& principal,
                                     absl::Time deadline);
 absl::StatusOr<Question> ToQuestion(const v1::ScoreRequest& request, const std::string& principal,

@@ -290,5 +290,5 @@ def test_every_rpc_that_takes_arguments_is_in_the_table():
             assert {method.name, f"{short}.{method.name}"} & tested, f"{short}.{method.name}"
 
 
-# Without arguments, or in unimplemented_test.py.
+# Without arguments, or in route_test.py.
 NOT_HERE = {"GetStatus", "Drain", "Route", "SetEvaluation"}
