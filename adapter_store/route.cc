@@ -15,8 +15,6 @@
 namespace docmem::store {
 namespace {
 
-// Fitted on one half of questions, see docs/evaluation.md.
-constexpr double kFits = 0.23;
 // What a question may read; its most frequent words are left out first.
 constexpr uint64_t kMaxPostings = 20000;
 
@@ -84,7 +82,7 @@ absl::StatusOr<RouteResult> StoreImpl::Route(const std::string& collection,
     }
     return absl::OkStatus();
   }));
-  result.abstained = result.documents.empty() || result.documents.front().score < kFits;
+  result.abstained = result.documents.empty() || result.documents.front().score < RankingConstants().fits;
   return result;
 }
 
