@@ -29,7 +29,8 @@ struct ScoredDocument {
   double best_chunk = 0;
 };
 
-/// What `bench/route_figures` chose on one half of its questions; see docs/evaluation.md.
+/// Fitted on all questions of the data sets in docs/evaluation.md; `bench/route_figures` chooses
+/// anew on one half of them.
 struct RankingConstants {
   double k1 = 2;             ///< how often a word must occur to count half of what it can
   double b = 0.75;           ///< how far a long text needs more of them; 0 to 1
