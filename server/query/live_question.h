@@ -62,7 +62,8 @@ class LiveQuestion : public SequenceSink, public std::enable_shared_from_this<Li
   uint32_t document_tokens_prefilled = 0;
   uint64_t kv_bytes = 0;  ///< at most, of its own tokens
   bool has_slot = false;
-  bool prefetched = false;  ///< under the scheduler's lock
+  bool prefetched = false;  ///< under the scheduler's lock, as the next
+  bool waits = true;        ///< for a slot, as quotas see it
   Memories::AcquireId acquire = 0;
   EngineLoop::Ticket ticket = 0;
   Timer::Id deadline_timer = 0;

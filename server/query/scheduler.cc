@@ -18,6 +18,21 @@ namespace {
 
 constexpr int kPrefetchedQuestions = 4;
 
+std::string PrincipalOf(const Question& question) {
+  return absl::StrCat("principal '", question.principal, "'");
+}
+
+std::string CollectionOf(const Question& question) {
+  return absl::StrCat("collection '", question.document.collection, "'");
+}
+
+// A collection that isn't there is told by the look-up.
+QuestionLimits LimitsOf(store::AdapterStore& store, const std::string& collection) {
+  const auto settings = store.GetCollectionSettings(collection);
+  if (!settings.ok()) return {};
+  return {settings->limits.max_in_flight, settings->limits.max_queued};
+}
+
 uint64_t MostKvBytes(const engine::Engine& engine, const ResolvedQuestion& resolved,
                      const Question& question) {
   const size_t answer = question.answer_to_score ? resolved.answer_ids.size() : question.max_tokens;
@@ -33,6 +48,7 @@ Scheduler::Scheduler(SchedulerParts parts, SchedulerOptions options)
 Scheduler::~Scheduler() = default;
 
 absl::Status Scheduler::Submit(Question question, std::shared_ptr<AnswerSink> sink) {
+  const QuestionLimits of_collection = LimitsOf(*parts_.store, question.document.collection);
   LivePtr live;
   {
     store::MutexLock lock(&mutex_);
@@ -50,6 +66,9 @@ absl::Status Scheduler::Submit(Question question, std::shared_ptr<AnswerSink> si
                    absl::StrCat(waiting, " questions wait already, the limit is ",
                                 options_.max_queue, " (--max-queue)"));
     }
+    if (absl::Status status = CheckQuotas(question, of_collection); !status.ok()) return status;
+    quotas_.Enter(PrincipalOf(question));
+    quotas_.Enter(CollectionOf(question));
     live =
         std::make_shared<LiveQuestion>(this, std::move(question), next_arrival_++, std::move(sink));
     live_.emplace(key, live);
@@ -64,6 +83,13 @@ absl::Status Scheduler::Submit(Question question, std::shared_ptr<AnswerSink> si
       parts_.timer->At(absl::Now() + options_.heartbeat, [this, live] { Heartbeat(live); });
   parts_.executor->Run([this, live] { Resolve(live); });
   return absl::OkStatus();
+}
+
+absl::Status Scheduler::CheckQuotas(const Question& question,
+                                    const QuestionLimits& of_collection) {
+  absl::Status status = quotas_.Check(PrincipalOf(question), question.limits);
+  if (status.ok()) status = quotas_.Check(CollectionOf(question), of_collection);
+  return status;
 }
 
 void Scheduler::Resolve(const LivePtr& live) {
@@ -178,6 +204,9 @@ Scheduler::LivePtr Scheduler::TakeNext() {
   ready_.pop_front();
   ++slots_used_;
   kv_bytes_used_ += live->kv_bytes;
+  live->waits = false;
+  quotas_.Run(PrincipalOf(live->question()));
+  quotas_.Run(CollectionOf(live->question()));
   return live;
 }
 
@@ -301,6 +330,8 @@ void Scheduler::Retire(const LivePtr& live, const absl::Status& status) {
     store::MutexLock lock(&mutex_);
     live_.erase(LiveKey(live->question().principal, live->question().request_id));
     ready_.remove(live);
+    quotas_.Leave(PrincipalOf(live->question()), live->waits);
+    quotas_.Leave(CollectionOf(live->question()), live->waits);
     if (live->has_slot) {
       --slots_used_;
       kv_bytes_used_ -= live->kv_bytes;

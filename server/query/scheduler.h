@@ -16,6 +16,7 @@
 #include "server/ingest/build.h"
 #include "server/query/asker.h"
 #include "server/query/question.h"
+#include "server/query/quotas.h"
 #include "server/query/resolver.h"
 #include "server/runtime/engine_loop.h"
 #include "server/runtime/executor.h"
@@ -63,7 +64,7 @@ struct QueueCounts {
 /// ones in the queue are loaded ahead. Deadlines and aborts act at once on a waiting question and
 /// at the engine's next step on a running one.
 ///
-/// Thread-safe; nothing blocks. Sinks are called without a lock held.
+/// Thread-safe; nothing but `Submit` blocks. Sinks are called without a lock held.
 class Scheduler : public Asker {
  public:
   Scheduler(SchedulerParts parts, SchedulerOptions options);
@@ -104,6 +105,8 @@ class Scheduler : public Asker {
   /// The last call on every path: frees slot and request id, closes the sink.
   void Retire(const LivePtr& live, const absl::Status& status);
   uint32_t PositionOf(const LivePtr& live) const;
+  absl::Status CheckQuotas(const Question& question, const QuestionLimits& of_collection)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RecordTokenGap(absl::Duration gap) { parts_.metrics->TokenGap(gap); }
 
   const SchedulerParts parts_;
@@ -112,6 +115,7 @@ class Scheduler : public Asker {
 
   mutable store::Mutex mutex_;
   std::map<LiveKey, LivePtr> live_ ABSL_GUARDED_BY(mutex_);
+  Quotas quotas_ ABSL_GUARDED_BY(mutex_);
   std::list<LivePtr> ready_ ABSL_GUARDED_BY(mutex_);  ///< resolved, without a slot, by turn
   uint32_t slots_used_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t kv_bytes_used_ ABSL_GUARDED_BY(mutex_) = 0;  ///< of those with a slot

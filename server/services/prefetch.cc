@@ -79,9 +79,9 @@ absl::Status CheckRequest(const v1::PrefetchRequest& request) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Wanted> Find(store::AdapterStore& store, const v1::PrefetchRequest& request,
-                            const std::string& id) {
-  absl::StatusOr<store::DocumentKey> key = CheckKey(request.collection(), id);
+absl::StatusOr<Wanted> Find(Call& call, store::AdapterStore& store,
+                            const v1::PrefetchRequest& request, const std::string& id) {
+  absl::StatusOr<store::DocumentKey> key = CheckKey(call, request.collection(), id);
   if (!key.ok()) return key.status();
   absl::StatusOr<store::Document> document = store.GetDocument(*key);
   if (!document.ok()) return document.status();
@@ -122,13 +122,13 @@ void Report(const Residency& residency, const Wanted& wanted, v1::PrefetchRespon
 
 }  // namespace
 
-absl::Status PrefetchDocuments(store::AdapterStore& store, Residency& residency,
-                               const v1::PrefetchRequest& request, absl::Time deadline,
+absl::Status PrefetchDocuments(Call& call, store::AdapterStore& store, Residency& residency,
+                               const v1::PrefetchRequest& request,
                                v1::PrefetchResponse* response) {
   if (absl::Status status = CheckRequest(request); !status.ok()) return status;
   std::vector<Wanted> all;
   for (const std::string& id : request.documents()) {
-    absl::StatusOr<Wanted> wanted = Find(store, request, id);
+    absl::StatusOr<Wanted> wanted = Find(call, store, request, id);
     if (!wanted.ok()) return wanted.status();
     all.push_back(*std::move(wanted));
   }
@@ -138,7 +138,7 @@ absl::Status PrefetchDocuments(store::AdapterStore& store, Residency& residency,
     residency.Prefetch(wanted.document, wanted.cache, wanted.adapter ? &*wanted.adapter : nullptr,
                        [pending](const absl::Status& status) { pending->Done(status); });
   }
-  const absl::Status status = request.wait() ? pending->Wait(deadline) : pending->first_error();
+  const absl::Status status = request.wait() ? pending->Wait(call.deadline()) : pending->first_error();
   if (!status.ok()) return status;
   for (const Wanted& wanted : all) Report(residency, wanted, response);
   return absl::OkStatus();

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "server/services/find_training.h"
 #include "server/services/live_call.h"
 #include "server/services/training_messages.h"
 
@@ -35,6 +36,8 @@ void TrainingWatch::Begin() {
   });
   if (!status.ok()) return Close(status);
   const std::string id = request_->job_id();
+  const auto found = FindTraining(call_, **trainings_, id);
+  if (!found.ok()) return Close(found.status());
   const absl::StatusOr<uint64_t> sink = (*trainings_)->Watch(id, shared_from_this());
   if (!sink.ok()) return Close(sink.status());
   {
