@@ -137,7 +137,7 @@ bool IsLoopback(const std::string& host) {
   in_addr address = {};
   const bool is_number = inet_pton(AF_INET, host.c_str(), &address) == 1;
   return host == "localhost" || host == "::1" ||
-         (is_number && ntohl(address.s_addr) >> IN_CLASSA_NSHIFT == IN_LOOPBACKNET);
+         (is_number && (ntohl(address.s_addr) >> IN_CLASSA_NSHIFT) == IN_LOOPBACKNET);
 }
 
 absl::Status CheckAccess(const ServerOptions& options) {

@@ -58,7 +58,7 @@ bool IsLoopback(const std::string& address) {
   in_addr number = {};
   const bool is_number = inet_pton(AF_INET, host.c_str(), &number) == 1;
   return host == "localhost" || host == "[::1]" ||
-         (is_number && ntohl(number.s_addr) >> IN_CLASSA_NSHIFT == IN_LOOPBACKNET);
+         (is_number && (ntohl(number.s_addr) >> IN_CLASSA_NSHIFT) == IN_LOOPBACKNET);
 }
 
 absl::Status CheckTransport(const ConnectionOptions& options) {

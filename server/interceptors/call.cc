@@ -11,7 +11,6 @@
 #include "server/interceptors/trace_context.h"
 
 namespace docmem::server {
-
 namespace {
 
 std::string DrawRequestId() {
