@@ -149,9 +149,9 @@ class FaultySqlite {
   }
 
   // Passes a call on as it is.
-  template <auto kMember, class... Arguments>
+  template <auto Method, class... Arguments>
   static auto Pass(sqlite3_file* file, Arguments... arguments) {
-    return (Of(file).methods().*kMember)(Of(file).real(), arguments...);
+    return (Of(file).methods().*Method)(Of(file).real(), arguments...);
   }
 
   using Methods = sqlite3_io_methods;

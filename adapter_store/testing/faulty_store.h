@@ -53,8 +53,8 @@ struct FaultyStore {
     options.files = files;
     options.registry = registry;
     auto opened = AdapterStore::Open(std::move(options));
+    EXPECT_TRUE(opened.ok() || call != 0) << opened.status();
     if (opened.ok()) store = *std::move(opened);
-    EXPECT_TRUE(store != nullptr || call != 0) << opened.status();
   }
 
   void FailAt(uint64_t call, Fault fault) {

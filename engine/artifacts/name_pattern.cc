@@ -24,11 +24,11 @@ std::string PcreMessage(int code) {
   return reinterpret_cast<const char*>(text.data());
 }
 
-template <auto kFree>
+template <auto Free>
 struct Freed {
   template <typename T>
   void operator()(T* object) const {
-    kFree(object);
+    Free(object);
   }
 };
 
