@@ -1,12 +1,14 @@
 """No answer depends on what was asked before, beside, or under another adapter."""
 
 import itertools
+import json
 import threading
 
+import numpy
 import pytest
-from client import ask_request, collect, refused
+from client import QUESTION, ask_request, collect, refused
 from daemon import scaled
-from folders import adapter, scaled_adapter
+from folders import adapter, model, scaled_adapter
 from stubs import v1
 from texts import document
 
@@ -162,6 +164,41 @@ def test_numbers_that_overflow_end_their_own_stream_with_a_failure(crowd, daemon
         name = f'docmem_requests_total{{code="INTERNAL",method="Query.{method}"}}'
         assert after[name] - before.get(name, 0) == 1
     assert client.ask("overflow", mode=v1.MODE_BASE).finished
+
+
+def first_not_read(model_folder, tokens, text):
+    """Where a token that can't be part of `text` comes for the first time, beyond the third."""
+    vocabulary = json.loads((model_folder / "tokenizer.json").read_text())["model"]["vocab"]
+    pieces = {token: piece.replace("\u0120", " ") for piece, token in vocabulary.items()}
+    return next(place for place, token in enumerate(tokens)
+                if place >= 3 and token not in tokens[:place] and pieces.get(token, "") not in text)
+
+
+def test_numbers_that_break_in_the_middle_end_a_part_with_a_failure(make_daemon, tmp_path, patient):
+    # Fault 49: a token of the answer is followed by numbers that aren't finite.
+    whole_daemon = make_daemon(model=patient, folder=tmp_path / "whole").start()
+    whole_daemon.client().ingest(document("middle"), "d")
+    whole = whole_daemon.client().ask("d")
+    place = first_not_read(patient, whole.tokens, document("middle") + QUESTION)
+
+    def broken(tensors):
+        rows = tensors["model.embed_tokens.weight"].copy()
+        rows[whole.tokens[place]] = numpy.inf
+        return tensors | {"model.embed_tokens.weight": rows}
+
+    daemon = make_daemon(model=model(tmp_path / "broken", source=patient, tensors=broken)).start()
+    client = daemon.client()
+    client.ingest(document("middle"), "d")
+    parts = []
+    refused(lambda: parts.extend(client.queries.Ask(ask_request("d"))),
+            "INTERNAL", "NUMERIC_FAULT")
+    deltas = [part.delta for part in parts if part.HasField("delta")]
+    tokens = [token.token_id for delta in deltas for token in delta.log_probabilities]
+    assert tokens == whole.tokens[: place + 1]
+    assert not any(part.HasField("finished") for part in parts)
+    counted = daemon.metrics()
+    assert counted['docmem_requests_total{code="INTERNAL",method="Query.Ask"}'] == 1
+    assert client.ask("d", max_tokens=place).tokens == tokens[:place]
 
 
 def test_ingestion_beside_an_answer_changes_neither(crowd):
