@@ -223,7 +223,7 @@ def test_an_idle_connection_and_a_silent_call_with_keepalive_survive(daemon):
         go_on.wait(150)
         yield end
 
-    call = silent.documents.Ingest(slowly())
+    call = silent.documents.Ingest(slowly(), timeout=300)
     time.sleep(90)
     go_on.set()
     assert [*call][-1].result.document.id == "slow"
