@@ -94,6 +94,8 @@ class AdapterStore {
   virtual absl::StatusOr<Collection> CreateCollection(const std::string& name,
                                                       const CollectionSettings& settings) = 0;
   virtual absl::StatusOr<Collection> GetCollection(const std::string& name) = 0;
+  /// Without counting what is in it: cheap enough for every request.
+  virtual absl::StatusOr<CollectionSettings> GetCollectionSettings(const std::string& name) = 0;
   virtual absl::StatusOr<Page<Collection>> ListCollections(const PageRequest& page) = 0;
   /// `edit` changes the settings in place inside the transaction; its failure is returned.
   virtual absl::StatusOr<Collection> UpdateCollection(

@@ -117,6 +117,19 @@ TEST_F(AdapterStoreTest, CollectionListPagesSurviveInserts) {
   EXPECT_FALSE(store_->ListCollections({.size = 1001}).ok());
 }
 
+TEST_F(AdapterStoreTest, SettingsAloneAreThoseOfTheCollection) {
+  CollectionSettings settings;
+  settings.limits.max_in_flight = 7;
+  settings.default_mode = "BASE";
+  ASSERT_OK(store_->CreateCollection("law", settings));
+  const auto found = store_->GetCollectionSettings("law");
+  ASSERT_OK(found);
+  EXPECT_EQ(found->limits.max_in_flight, 7U);
+  EXPECT_EQ(found->default_mode, "BASE");
+  EXPECT_EQ(ReasonOf(store_->GetCollectionSettings("none").status()), reason::kCollectionNotFound);
+  EXPECT_FALSE(store_->GetCollectionSettings("../law").ok());
+}
+
 TEST_F(AdapterStoreTest, CollectionLimitsAreKeptExactly) {
   const auto limit = [&](uint32_t documents, uint64_t bytes) {
     return store_->UpdateCollection("default", 0, [&](CollectionSettings& settings) {

@@ -66,6 +66,17 @@ absl::StatusOr<Collection> StoreImpl::GetCollection(const std::string& name) {
   return collection;
 }
 
+absl::StatusOr<CollectionSettings> StoreImpl::GetCollectionSettings(const std::string& name) {
+  STORE_RETURN_IF_ERROR(CheckId("collection", name));
+  CollectionSettings settings;
+  STORE_RETURN_IF_ERROR(registry().Read([&](Sql& sql) -> absl::Status {
+    STORE_ASSIGN_OR_RETURN(const CollectionRow row, RequireCollection(sql, name));
+    settings = row.settings;
+    return absl::OkStatus();
+  }));
+  return settings;
+}
+
 absl::StatusOr<Page<Collection>> StoreImpl::ListCollections(const PageRequest& page) {
   STORE_RETURN_IF_ERROR(CheckPage(page));
   std::string after;

@@ -38,6 +38,7 @@ class StoreImpl : public AdapterStore {
   absl::StatusOr<Collection> CreateCollection(const std::string& name,
                                               const CollectionSettings& settings) override;
   absl::StatusOr<Collection> GetCollection(const std::string& name) override;
+  absl::StatusOr<CollectionSettings> GetCollectionSettings(const std::string& name) override;
   absl::StatusOr<Page<Collection>> ListCollections(const PageRequest& page) override;
   absl::StatusOr<Collection> UpdateCollection(
       const std::string& name, uint64_t revision,

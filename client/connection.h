@@ -15,7 +15,8 @@ class RetryingChannel;
 /// and made again when it broke; calls are tried again as options say. Thread-safe.
 class Connection {
  public:
-  /// INVALID_ARGUMENT where address or token are malformed. Doesn't reach for the daemon yet.
+  /// INVALID_ARGUMENT where address or token are malformed, a certificate lacks its key, or the
+  /// token would be readable on its way. Doesn't reach for the daemon yet.
   static absl::StatusOr<std::shared_ptr<const Connection>> Open(
       const ConnectionOptions& options = {});
   ~Connection();

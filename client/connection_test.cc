@@ -37,6 +37,32 @@ TEST(Connection, RefusesATokenThatNoHeaderCanCarry) {
   EXPECT_TRUE(absl::IsInvalidArgument(Connection::Open({.token = "\xc3\xa4"}).status()));
 }
 
+TEST(Connection, SendsNoTokenInPlainTextBeyondThisMachineUnlessAllowed) {
+  for (const char* here : {"localhost:1", "127.0.0.1:1", "127.8.9.1:1", "[::1]:1"}) {
+    EXPECT_TRUE(Connection::Open({.address = here, .token = "secret"}).ok()) << here;
+  }
+  for (const char* there :
+       {"10.0.0.1:1", "daemon.example:1", "127.evil.example:1", "[::2]:1", "[::127.0.0.1]:1"}) {
+    const ConnectionOptions plain{.address = there, .token = "secret"};
+    const absl::Status status = Connection::Open(plain).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << there;
+    EXPECT_EQ(status.message().find("secret"), std::string::npos);
+    EXPECT_TRUE(Connection::Open({.address = there}).ok()) << "without a token";
+    ConnectionOptions allowed = plain;
+    allowed.insecure = true;
+    EXPECT_TRUE(Connection::Open(allowed).ok()) << there;
+    ConnectionOptions encrypted = plain;
+    encrypted.tls.emplace();
+    EXPECT_TRUE(Connection::Open(encrypted).ok()) << there;
+  }
+}
+
+TEST(Connection, ACertificateOfOnesOwnNeedsItsKey) {
+  EXPECT_TRUE(
+      absl::IsInvalidArgument(Connection::Open({.tls = TlsOptions{.certificate = "c"}}).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(Connection::Open({.tls = TlsOptions{.key = "k"}}).status()));
+}
+
 TEST(Connection, SendsTheTokenWithEveryCall) {
   FakeDaemon daemon;
   daemon.handlers.get_status = [](grpc::ServerContext* context, const v1::GetStatusRequest&,

@@ -26,9 +26,21 @@ struct RetryPolicy {
   double jitter = 0.25;
 };
 
+/// The connection is encrypted, and the daemon shows a certificate. Contents are PEM, not paths.
+struct TlsOptions {
+  std::string ca;           ///< whom to trust; empty: the system's authorities
+  std::string certificate;  ///< of one's own, for a daemon that asks for one; goes with `key`
+  std::string key;
+  std::string server_name;  ///< expected in the daemon's certificate; empty: the address's host
+};
+
 struct ConnectionOptions {
   std::string address = "127.0.0.1:7600";  ///< HOST:PORT or [IPV6]:PORT
   std::string token;                       ///< sent as `authorization: Bearer …`; empty: none
+  std::optional<TlsOptions> tls;           ///< unset: plain text
+  /// Send the token in plain text to another address than loopback, where a network itself keeps
+  /// others from reading along.
+  bool insecure = false;
   RetryPolicy retry;
   std::shared_ptr<Clock> clock = Clock::Real();
 };

@@ -39,6 +39,11 @@ struct ServerOptions {
   bool recovery = false;
   bool insecure = false;
   bool no_auth = false;
+  std::string token_file;  ///< empty: none, here and below
+  std::string tls_cert;
+  std::string tls_key;
+  std::string tls_client_ca;
+  std::string audit_log;
   std::string addresses_file;  ///< empty: none
 };
 

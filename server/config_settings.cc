@@ -140,6 +140,36 @@ bool IsLoopback(const std::string& host) {
   return inet_pton(AF_INET, host.c_str(), &address) == 1 && ntohl(address.s_addr) >> 24 == 127;
 }
 
+absl::Status CheckAccess(const ServerOptions& options) {
+  if (options.no_auth && !options.token_file.empty()) {
+    return absl::InvalidArgumentError(
+        "--no-auth and --token-file contradict each other; leave one out");
+  }
+  const bool tls = !options.tls_cert.empty();
+  if (tls != !options.tls_key.empty()) {
+    return absl::InvalidArgumentError("--tls-cert and --tls-key go together; one is missing");
+  }
+  if (!tls && !options.tls_client_ca.empty()) {
+    return absl::InvalidArgumentError("--tls-client-ca needs --tls-cert and --tls-key");
+  }
+  std::string host;
+  int port = 0;
+  SplitAddress(options.listen, &host, &port);
+  if (IsLoopback(host)) return absl::OkStatus();
+  const bool readable = !tls && !options.insecure;
+  const bool anybody =
+      options.token_file.empty() && options.tls_client_ca.empty() && !options.no_auth;
+  if (!readable && !anybody) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--listen ", options.listen, " isn't loopback",
+      readable ? "; it would be plain text: give --tls-cert and --tls-key, or --insecure if the "
+                 "network itself keeps others from reading along"
+               : "",
+      anybody ? "; anybody could call: give --token-file or --tls-client-ca, or --no-auth if the "
+                "network itself keeps others out"
+              : ""));
+}
+
 }  // namespace
 
 std::string Setting::flag() const { return "--" + absl::StrReplaceAll(key, {{"_", "-"}}); }
@@ -198,6 +228,19 @@ std::vector<Setting> AllSettings() {
       Level("log_level", "debug, info, warning or error"),
       Flag("recovery", &O::recovery,
            "Start without the model and without its memory, to list and delete what is stored"),
+      Text("token_file", &O::token_file, "FILE",
+           "Who may call and do what, a line each (see docmem token new); read again when it "
+           "changes"),
+      Text(
+          "tls_cert", &O::tls_cert, "FILE",
+          "The API's certificate and its chain, in PEM, for TLS; it, its key and the client CA are "
+          "read again when they change"),
+      Text("tls_key", &O::tls_key, "FILE", "The certificate's key, in PEM without password"),
+      Text("tls_client_ca", &O::tls_client_ca, "FILE",
+           "Let in only clients with a certificate of one of these authorities, in PEM; without a "
+           "token file each has all rights"),
+      Text("audit_log", &O::audit_log, "FILE",
+           "Append a JSON line for each call that has ended; opened again on SIGHUP"),
       Flag("insecure", &O::insecure, "Allow plain text on another address than loopback"),
       Flag("no_auth", &O::no_auth, "Allow callers without credentials on such an address"),
       Text("addresses_file", &O::addresses_file, "FILE",
@@ -215,16 +258,7 @@ absl::Status CheckTogether(const ServerOptions& options) {
         "--host-budget goes with a GPU; on the CPU all main memory for caches and adapters is "
         "--device-budget");
   }
-  std::string host;
-  int port = 0;
-  SplitAddress(options.listen, &host, &port);
-  if (!IsLoopback(host) && !(options.insecure && options.no_auth)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--listen ", options.listen,
-        " isn't loopback: callers there would need neither encryption nor credentials. Give "
-        "--insecure --no-auth if the network itself keeps others out"));
-  }
-  return absl::OkStatus();
+  return CheckAccess(options);
 }
 
 absl::StatusOr<uint64_t> ParseSize(const std::string& text) {

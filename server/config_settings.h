@@ -30,7 +30,8 @@ struct Setting {
 /// All settings in the order of the help.
 std::vector<Setting> AllSettings();
 
-/// What no setting says alone: required ones, and addresses that need --insecure --no-auth.
+/// What no setting says alone: required ones, and addresses that need more than
+/// loopback does.
 absl::Status CheckTogether(const ServerOptions& options);
 
 /// "512MiB", "10GB" or a number of bytes.

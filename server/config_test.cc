@@ -13,7 +13,9 @@
 namespace docmem::server {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 class ConfigTest : public testing::Test {
  protected:
@@ -101,17 +103,40 @@ TEST_F(ConfigTest, MistakesInFlagsAndVariablesAreNamed) {
   EXPECT_THAT(ErrorOf({}), HasSubstr("DOCMEM_DTYPE: dtype must be"));
 }
 
-TEST_F(ConfigTest, AnotherAddressThanLoopbackNeedsBothWaivers) {
-  EXPECT_THAT(ErrorOf({"--listen", "0.0.0.0:7600"}), HasSubstr("--insecure --no-auth"));
-  EXPECT_THAT(ErrorOf({"--listen", "0.0.0.0:7600", "--insecure"}), HasSubstr("isn't loopback"));
-  EXPECT_TRUE(Read({"--listen", "0.0.0.0:7600", "--insecure", "--no-auth"}).ok());
+TEST_F(ConfigTest, AnotherAddressThanLoopbackNeedsProtectionOrItsWaiver) {
+  const auto error = [&](std::vector<std::string> flags) {
+    flags.insert(flags.begin(), {"--listen", "0.0.0.0:7600"});
+    return ErrorOf(flags);
+  };
+  EXPECT_THAT(error({}), AllOf(HasSubstr("isn't loopback"), HasSubstr("--insecure"),
+                               HasSubstr("--token-file"), HasSubstr("--no-auth")));
+  EXPECT_THAT(error({"--insecure"}), AllOf(HasSubstr("--token-file"), Not(HasSubstr("plain"))));
+  EXPECT_THAT(error({"--no-auth"}), AllOf(HasSubstr("--insecure"), Not(HasSubstr("anybody"))));
+  EXPECT_THAT(error({"--token-file", "/t"}), HasSubstr("--tls-cert"));
+  EXPECT_THAT(error({"--tls-cert", "/c", "--tls-key", "/k"}),
+              AllOf(HasSubstr("--tls-client-ca"), Not(HasSubstr("plain"))));
+  for (const std::vector<std::string>& others :
+       {std::vector<std::string>{"--token-file", "/t"}, {"--tls-client-ca", "/a"}, {"--no-auth"}}) {
+    std::vector<std::string> flags{"--tls-cert", "/c", "--tls-key", "/k"};
+    flags.insert(flags.end(), others.begin(), others.end());
+    EXPECT_EQ(error(flags), "no error") << others[0];
+  }
+  EXPECT_EQ(error({"--insecure", "--no-auth"}), "no error");
+  EXPECT_EQ(error({"--insecure", "--token-file", "/t"}), "no error");
+  EXPECT_THAT(ErrorOf({"--token-file", "/t", "--no-auth"}), HasSubstr("contradict"));
   for (const char* name : {"127.lan:7600", "127.0.0.1.lan:7600", "127.1:7600", "128.0.0.1:7600"}) {
     EXPECT_THAT(ErrorOf({"--listen", name}), HasSubstr("isn't loopback")) << name;
   }
-  EXPECT_TRUE(Read({"--listen", "127.8.9.10:7600"}).ok());
-  EXPECT_TRUE(Read({"--listen", "[::1]:7600"}).ok());
-  EXPECT_TRUE(Read({"--listen", "localhost:0"}).ok());
+  for (const char* loopback : {"[::1]:7600", "localhost:0", "127.8.9.10:7600"}) {
+    EXPECT_TRUE(Read({"--listen", loopback}).ok()) << loopback;
+  }
   EXPECT_TRUE(Read({"--health-listen", "0.0.0.0:7601"}).ok());
+}
+
+TEST_F(ConfigTest, FilesOfTlsGoTogether) {
+  EXPECT_THAT(ErrorOf({"--tls-cert", "/c"}), HasSubstr("go together"));
+  EXPECT_THAT(ErrorOf({"--tls-key", "/k"}), HasSubstr("go together"));
+  EXPECT_THAT(ErrorOf({"--tls-client-ca", "/a"}), HasSubstr("needs --tls-cert"));
 }
 
 TEST_F(ConfigTest, ModelAndDataAreRequired) {

@@ -1,7 +1,6 @@
 #include "server/listener.h"
 
 #include <grpc/grpc.h>
-#include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/security/server_credentials.h>
 
 #include "absl/strings/str_cat.h"
@@ -23,12 +22,12 @@ void SetArguments(grpc::ServerBuilder& builder) {
 }  // namespace
 
 absl::StatusOr<Listener> Listen(const ListenerOptions& options) {
-  // The plugin, once registered, adds reflection to every server that is built afterwards.
-  if (options.reflection) grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
   SetArguments(builder);
   int port = 0;
-  builder.AddListeningPort(options.address, grpc::InsecureServerCredentials(), &port);
+  builder.AddListeningPort(
+      options.address,
+      options.credentials ? options.credentials : grpc::InsecureServerCredentials(), &port);
   for (grpc::Service* service : options.services) builder.RegisterService(service);
   Listener listener;
   listener.server = builder.BuildAndStart();

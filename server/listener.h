@@ -1,5 +1,6 @@
 #pragma once
 
+#include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 
@@ -12,9 +13,9 @@
 namespace docmem::server {
 
 struct ListenerOptions {
-  std::string address;                   ///< HOST:PORT; port 0: any free one
-  std::vector<grpc::Service*> services;  ///< outlive the listener
-  bool reflection = false;
+  std::string address;                                   ///< HOST:PORT; port 0: any free one
+  std::shared_ptr<grpc::ServerCredentials> credentials;  ///< null: plain text
+  std::vector<grpc::Service*> services;                  ///< outlive the listener
 };
 
 /// A gRPC server on one address, with the keepalive and message limits of docs/api.

@@ -13,20 +13,24 @@ namespace {
 constexpr int kUsageError = 2;
 
 // The only state that a signal handler may touch.
-std::atomic<bool> stop{false};
+docmem::server::Wishes wishes;
 static_assert(std::atomic<bool>::is_always_lock_free);
 
 // The second signal doesn't wait for anything.
-void OnSignal(int) {
-  if (stop.exchange(true)) _exit(EXIT_FAILURE);
+void OnStop(int) {
+  if (wishes.stop.exchange(true)) _exit(EXIT_FAILURE);
 }
+
+void OnReload(int) { wishes.reload.store(true); }
 
 void InstallHandlers() {
   struct sigaction action = {};
-  action.sa_handler = OnSignal;
+  action.sa_handler = OnStop;
   sigemptyset(&action.sa_mask);
   sigaction(SIGTERM, &action, nullptr);
   sigaction(SIGINT, &action, nullptr);
+  action.sa_handler = OnReload;
+  sigaction(SIGHUP, &action, nullptr);
   std::signal(SIGPIPE, SIG_IGN);
 }
 
@@ -44,5 +48,5 @@ int main(int argc, char** argv) {
     return EXIT_SUCCESS;
   }
   InstallHandlers();
-  return docmem::server::RunDaemon(invocation->options, stop);
+  return docmem::server::RunDaemon(invocation->options, &wishes);
 }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/time/clock.h"
+#include "server/access.h"
 #include "server/addresses.h"
 #include "server/backend.h"
 #include "server/errors/error.h"
@@ -22,6 +23,7 @@
 #include "server/services/document_service.h"
 #include "server/services/health_service.h"
 #include "server/services/query_service.h"
+#include "server/services/reflection_service.h"
 #include "server/services/training_service.h"
 #include "server/telemetry/metrics_server.h"
 #include "server/telemetry/version.h"
@@ -31,15 +33,31 @@ namespace {
 
 constexpr absl::Duration kJanitorInterval = absl::Minutes(10);
 constexpr absl::Duration kPollInterval = absl::Milliseconds(50);
+// Between two looks whether the files of tokens and certificates have changed.
+constexpr absl::Duration kFileInterval = absl::Seconds(1);
 // For calls that were cut to end, and for gRPC to close its connections.
 constexpr absl::Duration kCutTime = absl::Seconds(2);
 
 class Daemon {
  public:
-  Daemon(const ServerOptions& options, Log* log) : options_(options), log_(log) {}
+  /// All must outlive the daemon.
+  struct Parts {
+    Access* access = nullptr;
+    AuditLog* audit = nullptr;  ///< null: none is kept
+    Metrics* metrics = nullptr;
+    Log* log = nullptr;
+  };
+  Daemon(const ServerOptions& options, Parts parts)
+      : options_(options),
+        log_(parts.log),
+        access_(parts.access),
+        audit_(parts.audit),
+        metrics_(*parts.metrics) {}
 
   absl::Status Open();
   absl::Status Load(const std::atomic<bool>& stop);
+  /// Serves until a stop is wished for.
+  void Serve(Wishes* wishes);
   void Stop();
 
  private:
@@ -55,15 +73,17 @@ class Daemon {
   // In the order of dependence: each may use what stands before it.
   const ServerOptions options_;
   Log* const log_;
+  Access* const access_;
+  AuditLog* const audit_;
+  Metrics& metrics_;
   Lifecycle lifecycle_;
-  Metrics metrics_{kVersion};
   Timer timer_;
   Executor executor_{{.threads = 4}};
   Executor loaders_{{.threads = 2}};
-  const std::unique_ptr<Authenticator> authenticator_ = MakeOpenAuthenticator();
-  const Guard guard_{authenticator_.get(), &lifecycle_};
+  const Guard guard_{access_->authenticator(), &lifecycle_};
   OpenCalls open_calls_{&timer_};
-  const ServiceContext context_{&guard_, &open_calls_, &executor_, &timer_, &metrics_, log_};
+  const ServiceContext context_{&guard_,   &open_calls_, &executor_, &timer_,
+                                &metrics_, log_,         audit_};
 
   std::unique_ptr<store::AdapterStore> store_;
   std::unique_ptr<Backend> backend_;
@@ -89,6 +109,7 @@ class Daemon {
   TrainingService trainings_{context_, &late_trainings_};
   QueryService queries_{context_, &late_asker_};
   AdminService admin_{context_, AdminParts()};
+  ReflectionService reflection_{context_};
   HealthService health_{&lifecycle_, [this] { return Alive(); }};
 
   Listener api_listener_;
@@ -159,10 +180,10 @@ absl::Status Daemon::OpenListeners() {
   auto health = Listen({.address = options_.health_listen, .services = {&health_}});
   if (!health.ok()) return health.status();
   health_listener_ = *std::move(health);
-  auto api =
-      Listen({.address = options_.listen,
-              .services = {&collections_, &documents_, &adapters_, &trainings_, &queries_, &admin_},
-              .reflection = true});
+  auto api = Listen({.address = options_.listen,
+                     .credentials = access_->credentials(),
+                     .services = {&collections_, &documents_, &adapters_, &trainings_, &queries_,
+                                  &admin_, &reflection_}});
   if (!api.ok()) return api.status();
   api_listener_ = *std::move(api);
   return absl::OkStatus();
@@ -247,6 +268,19 @@ bool Daemon::WaitUntilIdle(absl::Time deadline) {
   return true;
 }
 
+void Daemon::Serve(Wishes* wishes) {
+  absl::Time next_look = absl::Now();
+  while (!wishes->stop) {
+    const bool reload = wishes->reload.exchange(false);
+    if (reload && audit_ != nullptr) audit_->Reopen();
+    if (reload || absl::Now() >= next_look) {
+      access_->Refresh(reload);
+      next_look = absl::Now() + kFileInterval;
+    }
+    absl::SleepFor(kPollInterval);
+  }
+}
+
 void Daemon::Stop() {
   const absl::Time began = absl::Now();
   lifecycle_.SetPhase(Phase::kStopping);
@@ -285,18 +319,33 @@ void Daemon::Stop() {
 
 }  // namespace
 
-int RunDaemon(const ServerOptions& options, const std::atomic<bool>& stop) {
+int RunDaemon(const ServerOptions& options, Wishes* wishes) {
   Log log(options.log_level);
-  Daemon daemon(options, &log);
-  absl::Status status = daemon.Open();
-  if (status.ok()) status = daemon.Load(stop);
-  const bool started = status.ok();
-  if (!started && !stop) {
-    log.Error("can't start", {{"message", std::string(status.message())}});
+  Metrics metrics(kVersion);
+  const auto cannot_start = [&log](const absl::Status& why) {
+    log.Error("can't start", {{"message", std::string(why.message())}});
+    return 1;
+  };
+  absl::StatusOr<std::unique_ptr<Access>> access = Access::Open(options, &log, &metrics);
+  if (!access.ok()) return cannot_start(access.status());
+  std::unique_ptr<AuditLog> audit;
+  if (!options.audit_log.empty()) {
+    auto opened = AuditLog::Open(options.audit_log, {&metrics, &log});
+    if (!opened.ok()) return cannot_start(opened.status());
+    audit = *std::move(opened);
   }
-  while (started && !stop) absl::SleepFor(kPollInterval);
+  Daemon daemon(options,
+                {.access = access->get(), .audit = audit.get(), .metrics = &metrics, .log = &log});
+  absl::Status status = daemon.Open();
+  if (status.ok()) status = daemon.Load(wishes->stop);
+  int code = 0;
+  if (status.ok()) {
+    daemon.Serve(wishes);
+  } else if (!wishes->stop) {
+    code = cannot_start(status);
+  }
   daemon.Stop();
-  return started || stop ? 0 : 1;
+  return code;
 }
 
 }  // namespace docmem::server

@@ -16,7 +16,7 @@
 namespace docmem::cli {
 namespace {
 
-constexpr uint64_t kMaxTokenFileBytes = 65'536;
+constexpr uint64_t kMaxSecretFileBytes = 65'536;
 
 // Also for errors that keep the arguments from being parsed.
 bool AsksForJson(const std::vector<std::string>& arguments) {
@@ -29,32 +29,68 @@ bool AsksForJson(const std::vector<std::string>& arguments) {
   return false;
 }
 
+// `given`, else the variable's value, else empty.
+std::string GivenOr(const std::string& given, const char* variable,
+                    const Environment& environment) {
+  if (!given.empty()) return given;
+  const char* value = environment.variable(variable);
+  return value == nullptr ? "" : value;
+}
+
+absl::Status AddToken(const RootCommand& root, const Environment& environment,
+                      client::ConnectionOptions* options) {
+  if (root.token_file().empty()) {
+    options->token = GivenOr("", "DOCMEM_TOKEN", environment);
+    return absl::OkStatus();
+  }
+  absl::StatusOr<std::string> content = ReadLocalFile(root.token_file(), kMaxSecretFileBytes);
+  if (content.ok()) options->token = std::string(absl::StripAsciiWhitespace(*content));
+  return content.status();
+}
+
+absl::Status AddTls(const RootCommand::Tls& given, const Environment& environment,
+                    client::ConnectionOptions* options) {
+  const std::string ca = GivenOr(given.ca, "DOCMEM_TLS_CA", environment);
+  const bool wanted = given.wanted || !ca.empty() || !given.certificate.empty() ||
+                      !given.key.empty() || !given.server_name.empty();
+  if (!wanted) return absl::OkStatus();
+  client::TlsOptions& tls = options->tls.emplace();
+  tls.server_name = given.server_name;
+  const std::pair<const std::string*, std::string*> files[] = {
+      {&ca, &tls.ca}, {&given.certificate, &tls.certificate}, {&given.key, &tls.key}};
+  for (const auto& [path, content] : files) {
+    if (path->empty()) continue;
+    absl::StatusOr<std::string> read = ReadLocalFile(*path, kMaxSecretFileBytes);
+    if (!read.ok()) return read.status();
+    *content = *std::move(read);
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<client::ConnectionOptions> ConnectionOptionsOf(const RootCommand& root,
+                                                              const Command& command,
                                                               const Environment& environment) {
   client::ConnectionOptions options;
-  const char* address = environment.variable("DOCMEM_ADDRESS");
-  if (!root.address().empty()) {
-    options.address = root.address();
-  } else if (address != nullptr && *address != '\0') {
-    options.address = address;
-  }
-  const char* token = environment.variable("DOCMEM_TOKEN");
-  if (!root.token_file().empty()) {
-    absl::StatusOr<std::string> content = ReadLocalFile(root.token_file(), kMaxTokenFileBytes);
-    if (!content.ok()) return content.status();
-    options.token = std::string(absl::StripAsciiWhitespace(*content));
-  } else if (token != nullptr) {
-    options.token = token;
-  }
+  const std::string address = GivenOr(root.address(), "DOCMEM_ADDRESS", environment);
+  if (!address.empty()) options.address = address;
+  if (!command.NeedsCredentials()) return options;
+  options.insecure = root.insecure();
+  if (absl::Status status = AddToken(root, environment, &options); !status.ok()) return status;
+  if (absl::Status status = AddTls(root.tls(), environment, &options); !status.ok()) return status;
   return options;
 }
 
 absl::StatusOr<std::shared_ptr<const client::Connection>> Connect(const RootCommand& root,
+                                                                  const Command& command,
                                                                   const Environment& environment) {
-  absl::StatusOr<client::ConnectionOptions> options = ConnectionOptionsOf(root, environment);
+  absl::StatusOr<client::ConnectionOptions> options =
+      ConnectionOptionsOf(root, command, environment);
   if (!options.ok()) return options.status();
   auto connection = client::Connection::Open(*options);
-  if (!connection.ok()) return UsageError(std::string(connection.status().message()));
+  if (!connection.ok()) {
+    return UsageError(absl::StrCat(connection.status().message(),
+                                   "; see --address, --token-file, --tls-… and --insecure"));
+  }
   return connection;
 }
 
@@ -64,7 +100,7 @@ absl::Status RunCommand(const RootCommand& root, Command* command, const Environ
   if (root.timeout_seconds() > 0) settings.timeout = absl::Seconds(root.timeout_seconds());
   std::shared_ptr<const client::Connection> connection;
   if (command->NeedsConnection()) {
-    auto opened = Connect(root, environment);
+    auto opened = Connect(root, *command, environment);
     if (!opened.ok()) return opened.status();
     connection = *std::move(opened);
   }

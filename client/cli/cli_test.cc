@@ -46,7 +46,8 @@ TEST_F(CliTest, WrongUsageIsExitCode2) {
                                              {"adapter", "use", "d1"},
                                              {"list", "--output", "xml"},
                                              {"list", "--address", "nowhere"},
-                                             {"token", "new", "a b"}}) {
+                                             {"token", "new", "a b"},
+                                             {"token", "new", "a#b"}}) {
     EXPECT_EQ(Docmem(arguments), kUsage) << absl::StrJoin(arguments, " ");
     EXPECT_THAT(err_, HasSubstr("docmem: "));
     EXPECT_EQ(out_, "");

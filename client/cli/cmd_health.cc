@@ -9,11 +9,13 @@ class HealthCommand final : public Command {
  public:
   HealthCommand() : Command("health", "Ask whether the daemon serves, for probes") {
     Describe(
-        "Asks the health address, which is another than the API's: docmem --address "
+        "Asks the health address, which is another than the API's and plain: docmem --address "
         "127.0.0.1:7601 health. Fails unless the answer is yes.");
     arguments().Flag("--liveness", &liveness_,
                      "Ask whether it works at all, not whether it is ready");
   }
+
+  bool NeedsCredentials() const override { return false; }
 
   absl::Status Run(Session& session) override {
     client::HealthClient client(session.connection());

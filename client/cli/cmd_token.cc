@@ -1,10 +1,12 @@
 #include <openssl/evp.h>
 #include <openssl/rand.h>
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -24,8 +26,13 @@ std::string Sha256Hex(const std::string& text) {
   return absl::BytesToHexString({reinterpret_cast<const char*>(digest.data()), digest.size()});
 }
 
+// As the daemon's token file wants them.
 bool IsName(const std::string& name) {
-  return !name.empty() && name[0] != '#' && name.find_first_of(" \t\r\n") == std::string::npos;
+  constexpr size_t kMaxNameBytes = 128;
+  return !name.empty() && name.size() <= kMaxNameBytes &&
+         std::all_of(name.begin(), name.end(), [](unsigned char c) {
+           return absl::ascii_isalnum(c) || c == '.' || c == '_' || c == '@' || c == '-';
+         });
 }
 
 class TokenNewCommand final : public Command {
@@ -44,7 +51,7 @@ class TokenNewCommand final : public Command {
   bool NeedsConnection() const override { return false; }
 
   absl::Status Run(Session& session) override {
-    if (!IsName(name_)) return UsageError("NAME has no white space and doesn't begin with #");
+    if (!IsName(name_)) return UsageError("NAME must be 1 to 128 of A-Z a-z 0-9 . _ @ -");
     std::array<unsigned char, kTokenBytes> bytes{};
     if (RAND_bytes(bytes.data(), static_cast<int>(bytes.size())) != 1) {
       return absl::UnavailableError("the system has no random numbers");

@@ -28,6 +28,8 @@ class Command {
 
   /// False for what needs no daemon.
   virtual bool NeedsConnection() const { return true; }
+  /// False for what asks an address that is plain and asks for nothing: it is sent no token.
+  virtual bool NeedsCredentials() const { return true; }
 
   const std::string& name() const { return name_; }
   const std::string& summary() const { return summary_; }

@@ -16,6 +16,7 @@ namespace {
 
 using client::testing::HeaderOf;
 using grpc::StatusCode;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -305,6 +306,17 @@ TEST_F(CliTest, ATokenComesFromTheFileOrTheVariable) {
   EXPECT_EQ(Docmem({"status", "--token-file", Write("token", "from-file\n")}), kDone);
   EXPECT_EQ(authorization, "Bearer from-file");
   EXPECT_EQ(Docmem({"status", "--token-file", folder_ + "/absent"}), kFailed);
+}
+
+TEST_F(CliTest, ATokenGoesInPlainTextToThisMachineOnly) {
+  variables_["DOCMEM_TOKEN"] = "secret-token";
+  EXPECT_EQ(Docmem({"status", "--address", "daemon.example:7600"}), kUsage);
+  EXPECT_THAT(err_, AllOf(HasSubstr("plain text"), HasSubstr("--insecure"),
+                          Not(HasSubstr("secret-token"))));
+  EXPECT_EQ(Docmem({"status", "--tls-cert", Write("cert", "c")}), kUsage);
+  EXPECT_THAT(err_, HasSubstr("go together"));
+  EXPECT_EQ(Docmem({"status", "--tls-ca", folder_ + "/absent"}), kFailed);
+  EXPECT_THAT(err_, HasSubstr("absent"));
 }
 
 TEST_F(CliTest, ANewTokenFitsItsLine) {

@@ -28,7 +28,8 @@ std::string AdviceOn(const std::string& reason) {
       {"ADAPTER_MISMATCH", "--allow-adapter-mismatch uses it all the same"},
       {"ADAPTER_OTHER_BASE", "--allow-other-base accepts another name"},
       {"NO_CURRENT_ADAPTER", "docmem adapter use chooses one"},
-      {"CREDENTIALS_MISSING", "--token-file or DOCMEM_TOKEN brings a token"}};
+      {"CREDENTIALS_MISSING", "--token-file or DOCMEM_TOKEN brings a token"},
+      {"CREDENTIALS_INVALID", "the daemon's operator makes one: docmem token new"}};
   const auto found = advice.find(reason);
   return found == advice.end() ? "" : found->second;
 }

@@ -18,6 +18,17 @@ RootCommand::RootCommand() : CommandGroup("docmem", "Asks, fills and looks after
                      "for documents, 30 s for all else");
   arguments().Option("--token-file", Path("FILE", &token_file_),
                      "File with the access token; else DOCMEM_TOKEN has the token itself");
+  arguments().Flag("--tls", &tls_.wanted,
+                   "Encrypt the connection; each of the next four implies it");
+  arguments().Option("--tls-ca", Path("FILE", &tls_.ca),
+                     "Authorities to trust, in PEM; else DOCMEM_TLS_CA, else the system's");
+  arguments().Option("--tls-cert", Path("FILE", &tls_.certificate),
+                     "Certificate to show to the daemon, in PEM; goes with --tls-key");
+  arguments().Option("--tls-key", Path("FILE", &tls_.key), "Its key, in PEM without password");
+  arguments().Option("--tls-server-name", Text("NAME", &tls_.server_name),
+                     "Name in the daemon's certificate; else the address's host");
+  arguments().Flag("--insecure", &insecure_,
+                   "Send the token in plain text also to another machine");
   AddCommands(this);
 }
 

@@ -1,5 +1,6 @@
 #include "client/internal/retrying_channel.h"
 
+#include <arpa/inet.h>
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
 
@@ -52,7 +53,34 @@ absl::Status CheckToken(const std::string& token) {
   return absl::InvalidArgumentError("the token has characters that no token has");
 }
 
-grpc::ChannelArguments Arguments() {
+bool IsLoopback(const std::string& address) {
+  const std::string host = address.substr(0, address.rfind(':'));
+  in_addr number = {};
+  const bool is_number = inet_pton(AF_INET, host.c_str(), &number) == 1;
+  return host == "localhost" || host == "[::1]" ||
+         (is_number && (ntohl(number.s_addr) >> IN_CLASSA_NSHIFT) == IN_LOOPBACKNET);
+}
+
+absl::Status CheckTransport(const ConnectionOptions& options) {
+  if (options.tls && options.tls->certificate.empty() != options.tls->key.empty()) {
+    return absl::InvalidArgumentError(
+        "a client certificate and its key go together; one of them is missing");
+  }
+  if (options.tls || options.token.empty() || options.insecure || IsLoopback(options.address)) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("the token would go to ", options.address,
+                   " in plain text; use TLS, or allow it explicitly (insecure) where the network "
+                   "itself keeps others from reading along"));
+}
+
+std::shared_ptr<grpc::ChannelCredentials> CredentialsOf(const ConnectionOptions& options) {
+  if (!options.tls) return grpc::InsecureChannelCredentials();
+  return grpc::SslCredentials({options.tls->ca, options.tls->key, options.tls->certificate});
+}
+
+grpc::ChannelArguments ArgumentsOf(const ConnectionOptions& options) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
@@ -67,6 +95,9 @@ grpc::ChannelArguments Arguments() {
   // A variable meant for web pages must not send loopback calls elsewhere.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   arguments.SetUserAgentPrefix("docmem-client/" DOCMEM_VERSION);
+  if (options.tls && !options.tls->server_name.empty()) {
+    arguments.SetSslTargetNameOverride(options.tls->server_name);
+  }
   return arguments;
 }
 
@@ -89,8 +120,9 @@ absl::StatusOr<std::unique_ptr<RetryingChannel>> RetryingChannel::Open(
     const ConnectionOptions& options) {
   if (absl::Status status = CheckAddress(options.address); !status.ok()) return status;
   if (absl::Status status = CheckToken(options.token); !status.ok()) return status;
+  if (absl::Status status = CheckTransport(options); !status.ok()) return status;
   auto channel =
-      grpc::CreateCustomChannel(options.address, grpc::InsecureChannelCredentials(), Arguments());
+      grpc::CreateCustomChannel(options.address, CredentialsOf(options), ArgumentsOf(options));
   return std::unique_ptr<RetryingChannel>(new RetryingChannel(std::move(channel), options));
 }
 

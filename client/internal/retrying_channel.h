@@ -47,7 +47,7 @@ class RetryingChannel {
  public:
   using AttemptFunction = std::function<Attempt(grpc::ClientContext*)>;
 
-  /// INVALID_ARGUMENT where address or token are malformed. Connects at the first call.
+  /// Errors as of `Connection::Open`. Connects at the first call.
   static absl::StatusOr<std::unique_ptr<RetryingChannel>> Open(const ConnectionOptions& options);
 
   const std::shared_ptr<grpc::Channel>& channel() const { return channel_; }

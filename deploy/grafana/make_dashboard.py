@@ -134,7 +134,19 @@ BUILDS = Row("Ingestion and training", [
             "name, dtype, weights", of("docmem_model_info"))}, "Replicas of each."),
 ])
 
-ROWS = [QUESTIONS, ENGINE, MEMORY, STORE, BUILDS]
+ACCESS = Row("Tokens and certificates", [
+    Panel("Until the certificate expires", "s", {
+        "{{instance}}": of("docmem_tls_certificate_expiry_timestamp_seconds") + " - time()"},
+          "Empty without TLS."),
+    Panel("Changed files that weren't taken", "short", {
+        "certificates": total("", of("docmem_tls_reload_failures_total")),
+        "token files": total("", of("docmem_token_reload_failures_total"))},
+          "What was read before stays in force."),
+    Panel("Audit lines lost", "short", {
+        "{{instance}}": of("docmem_audit_lines_lost_total")}),
+])
+
+ROWS = [QUESTIONS, ENGINE, MEMORY, STORE, BUILDS, ACCESS]
 
 
 def panel_json(panel, number, x, y):

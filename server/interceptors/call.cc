@@ -3,15 +3,40 @@
 #include <string>
 #include <utility>
 
+#include "absl/random/random.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "server/errors/error.h"
 #include "server/errors/to_grpc.h"
+#include "server/interceptors/trace_context.h"
 
 namespace docmem::server {
+namespace {
+
+std::string DrawRequestId() {
+  absl::BitGen random;
+  return absl::StrCat(absl::Hex(absl::Uniform<uint64_t>(random), absl::kZeroPad16),
+                      absl::Hex(absl::Uniform<uint64_t>(random), absl::kZeroPad16));
+}
+
+std::string TraceOf(const grpc::ServerContextBase& context) {
+  const auto header = context.client_metadata().find("traceparent");
+  if (header == context.client_metadata().end()) return "";
+  return TraceIdOf({header->second.data(), header->second.size()});
+}
+
+}  // namespace
 
 Call::Call(const ServiceContext& services, const Method& method,
            const grpc::CallbackServerContext* context)
-    : services_(services), method_(method), context_(context), arrived_(absl::Now()) {}
+    : services_(services), method_(method), context_(context), arrived_(absl::Now()) {
+  if (services_.audit == nullptr) return;
+  const store::MutexLock lock(&mutex_);
+  audit_ = {.peer = context->peer(),
+            .method = method.label,
+            .request_id = DrawRequestId(),
+            .trace_id = TraceOf(*context)};
+}
 
 Call::~Call() {
   bool finished = false;
@@ -23,10 +48,18 @@ Call::~Call() {
 }
 
 absl::Status Call::Admit(OpenCalls::Cut cut) {
-  absl::StatusOr<Admission> admission = services_.guard->Admit(*context_, method_);
-  if (!admission.ok()) return admission.status();
-  admission_ = *std::move(admission);
-  const OpenCalls::Id id = services_.open_calls->Enter(admission_.deadline, std::move(cut));
+  absl::StatusOr<Principal> caller = services_.guard->Identify(*context_);
+  if (!caller.ok()) return caller.status();
+  principal_ = *std::move(caller);
+  {
+    const store::MutexLock lock(&mutex_);
+    audit_.principal = principal_.name;
+  }
+  const absl::StatusOr<absl::Time> deadline =
+      services_.guard->Admit(principal_, *context_, method_);
+  if (!deadline.ok()) return deadline.status();
+  deadline_ = *deadline;
+  const OpenCalls::Id id = services_.open_calls->Enter(deadline_, std::move(cut));
   {
     store::MutexLock lock(&mutex_);
     if (!finished_) {
@@ -36,6 +69,19 @@ absl::Status Call::Admit(OpenCalls::Cut cut) {
   }
   services_.open_calls->Leave(id);  // it was cut before its number was known here
   return absl::OkStatus();
+}
+
+void Call::About(const std::string& collection, const std::string& id) {
+  const store::MutexLock lock(&mutex_);
+  audit_.collection = collection;
+  if (id.empty()) return;
+  if (audit_.ids == 0) audit_.id = id;
+  ++audit_.ids;
+}
+
+void Call::Named(const std::string& request_id) {
+  const store::MutexLock lock(&mutex_);
+  audit_.request_id = request_id;
 }
 
 grpc::Status Call::Finish(const absl::Status& status) {
@@ -48,6 +94,7 @@ grpc::Status Call::Finish(const absl::Status& status) {
   const absl::Duration duration = absl::Now() - arrived_;
   services_.metrics->CallFinished(method_.label, method_.timed, status.code(), duration);
   if (!status.ok()) LogFailure(status, duration);
+  if (services_.audit != nullptr) Audit(status, duration);
   if (open != 0) services_.open_calls->Leave(open);
   return ToGrpc(status);
 }
@@ -70,6 +117,18 @@ void Call::LogFailure(const absl::Status& status, absl::Duration duration) const
                                           {"reason", why},
                                           {"message", std::string(status.message())},
                                           {"seconds", seconds}});
+}
+
+void Call::Audit(const absl::Status& status, absl::Duration duration) {
+  AuditEntry entry;
+  {
+    const store::MutexLock lock(&mutex_);
+    entry = audit_;
+  }
+  entry.code = absl::StatusCodeToString(status.code());
+  entry.reason = store::ReasonOf(status);
+  entry.duration = duration;
+  services_.audit->Write(entry);
 }
 
 absl::Status ExecutorFull() {

@@ -3,6 +3,8 @@
 #include <grpcpp/server_context.h>
 #include <grpcpp/support/status.h>
 
+#include <string>
+
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "adapter_store/sync.h"
@@ -11,6 +13,7 @@
 #include "server/interceptors/open_calls.h"
 #include "server/runtime/executor.h"
 #include "server/runtime/timer.h"
+#include "server/telemetry/audit_log.h"
 #include "server/telemetry/log.h"
 #include "server/telemetry/metrics.h"
 
@@ -24,11 +27,12 @@ struct ServiceContext {
   Timer* timer = nullptr;
   Metrics* metrics = nullptr;
   Log* log = nullptr;
+  AuditLog* audit = nullptr;  ///< null: none is kept
 };
 
-/// One RPC from its arrival to its status: guard, deadline, count and log line, so that handlers
-/// mention none of these. Used by one thread at a time, but for `Finish`, which the cut may call as
-/// soon as `Admit` has begun.
+/// One RPC from its arrival to its status: guard, deadline, count, log and audit line, so that
+/// handlers mention none of these. Used by one thread at a time, but for `Finish`, which the cut
+/// may call as soon as `Admit` has begun.
 class Call {
  public:
   /// On arrival. `method` is one of the constants of methods.h.
@@ -44,21 +48,31 @@ class Call {
   absl::Status Admit(OpenCalls::Cut cut = {});
 
   // After an OK `Admit`.
-  const Principal& principal() const { return admission_.principal; }
-  absl::Time deadline() const { return admission_.deadline; }
+  const Principal& principal() const { return principal_; }
+  absl::Time deadline() const { return deadline_; }
+
+  /// What the call is about, for the audit log; several ids add up. Ids that were checked for form
+  /// only; either may be empty.
+  void About(const std::string& collection, const std::string& id);
+  /// The request id that the caller gave and that was checked for form, or sees in the response;
+  /// a call without has one that was drawn.
+  void Named(const std::string& request_id);
 
   /// Once, last: what to finish the reactor with. Don't hold a lock that the cut takes.
   grpc::Status Finish(const absl::Status& status);
 
  private:
   void LogFailure(const absl::Status& status, absl::Duration duration) const;
+  void Audit(const absl::Status& status, absl::Duration duration);
 
   const ServiceContext services_;
   const Method& method_;
   const grpc::CallbackServerContext* const context_;
   const absl::Time arrived_;
-  Admission admission_;
+  Principal principal_;
+  absl::Time deadline_;
   store::Mutex mutex_;
+  AuditEntry audit_ ABSL_GUARDED_BY(mutex_);
   OpenCalls::Id open_ ABSL_GUARDED_BY(mutex_) = 0;
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
 };

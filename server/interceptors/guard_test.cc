@@ -10,23 +10,33 @@
 namespace docmem::server {
 namespace {
 
-// Knows `Bearer query` and `Bearer write`.
+// Knows `Bearer query`, `Bearer write`, `Bearer admin`, and `Bearer law`: an admin of one
+// collection.
 class FakeAuthenticator : public Authenticator {
  public:
-  absl::StatusOr<Principal> Authenticate(std::string_view authorization) const override {
-    if (authorization == "Bearer query") return Principal{"reader", Role::kQuery};
-    if (authorization == "Bearer write") return Principal{"writer", Role::kWrite};
+  absl::StatusOr<Principal> Authenticate(const Credentials& credentials) const override {
+    const std::string_view header = credentials.authorization;
+    const AllowedCollections all = AllowedCollections::All();
+    if (header == "Bearer query") return Principal{"reader", Role::kQuery, all};
+    if (header == "Bearer write") return Principal{"writer", Role::kWrite, all};
+    if (header == "Bearer admin") return Principal{"admin", Role::kAdmin, all};
+    if (header == "Bearer law") {
+      return Principal{"lawyer", Role::kAdmin, AllowedCollections({"law"})};
+    }
     return Error(absl::StatusCode::kUnauthenticated, reason::kCredentialsInvalid, "who?");
   }
 };
 
 class GuardTest : public testing::Test {
  protected:
-  absl::StatusOr<Admission> Admit(const Method& method, const std::string& authorization) {
+  // Until when.
+  absl::StatusOr<absl::Time> Admit(const Method& method, const std::string& authorization) {
     grpc::ServerContext context;
     grpc::testing::ServerContextTestSpouse spouse(&context);
     if (!authorization.empty()) spouse.AddClientMetadata("authorization", authorization);
-    return guard_.Admit(context, method);
+    const absl::StatusOr<Principal> caller = guard_.Identify(context);
+    if (!caller.ok()) return caller.status();
+    return guard_.Admit(*caller, context, method);
   }
 
   FakeAuthenticator authenticator_;
@@ -39,6 +49,24 @@ TEST_F(GuardTest, CredentialsAndRolesAreCheckedBeforeTheStateOfTheDaemon) {
   EXPECT_EQ(Admit(method::kGetText, "Bearer query").status().code(),
             absl::StatusCode::kPermissionDenied);
   EXPECT_EQ(Admit(method::kAsk, "Bearer query").status().code(), absl::StatusCode::kUnavailable);
+}
+
+TEST_F(GuardTest, WhatActsOnTheWholeDaemonNeedsTheRightToAllCollections) {
+  EXPECT_TRUE(Admit(method::kGetStatus, "Bearer law").ok());
+  lifecycle_.SetPhase(Phase::kServing);
+  EXPECT_TRUE(Admit(method::kDrain, "Bearer admin").ok());
+  const absl::Status refused = Admit(method::kDrain, "Bearer law").status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_EQ(store::ReasonOf(refused), "NOT_PERMITTED");
+}
+
+TEST_F(GuardTest, ASecondHeaderIsRefusedWhateverTheFirstIs) {
+  grpc::ServerContext context;
+  grpc::testing::ServerContextTestSpouse spouse(&context);
+  spouse.AddClientMetadata("authorization", "Bearer query");
+  spouse.AddClientMetadata("authorization", "Bearer admin");
+  const absl::Status refused = guard_.Identify(context).status();
+  EXPECT_EQ(store::ReasonOf(refused), "CREDENTIALS_INVALID");
 }
 
 TEST_F(GuardTest, WhileLoadingOnlyStatusAnswers) {
@@ -83,13 +111,13 @@ TEST_F(GuardTest, AStopBeforeTheDaemonHasLoadedLetsNothingThrough) {
 TEST_F(GuardTest, ACallWithoutDeadlineGetsItsMethodsDefault) {
   lifecycle_.SetPhase(Phase::kServing);
   const absl::Time now = absl::Now();
-  EXPECT_NEAR(absl::ToDoubleSeconds(Admit(method::kAsk, "Bearer query")->deadline - now), 120, 2);
-  EXPECT_EQ(Admit(method::kTrainingWatch, "Bearer query")->deadline, absl::InfiniteFuture());
-  EXPECT_EQ(Admit(method::kAsk, "Bearer query")->principal.name, "reader");
+  EXPECT_NEAR(absl::ToDoubleSeconds(*Admit(method::kAsk, "Bearer query") - now), 120, 2);
+  EXPECT_EQ(*Admit(method::kTrainingWatch, "Bearer query"), absl::InfiniteFuture());
 }
 
 TEST(OpenAuthenticator, EverybodyHasAllRights) {
-  const auto principal = MakeOpenAuthenticator()->Authenticate("");
+  const auto principal = MakeOpenAuthenticator()->Authenticate({});
+  EXPECT_TRUE(principal->collections.all());
   EXPECT_EQ(principal->role, Role::kAdmin);
   EXPECT_EQ(principal->name, "anonymous");
 }

@@ -39,7 +39,8 @@ std::span<const Method> AllMethods() {
                                         kRoute,
                                         kGetStatus,
                                         kListResident,
-                                        kDrain};
+                                        kDrain,
+                                        kReflection};
   return kMethods;
 }
 

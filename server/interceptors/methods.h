@@ -4,11 +4,9 @@
 #include <string_view>
 
 #include "absl/time/time.h"
+#include "server/interceptors/principal.h"
 
 namespace docmem::server {
-
-/// Each includes the rights of those before it.
-enum class Role { kQuery, kWrite, kAdmin };
 
 /// In which phases of the daemon a method answers.
 enum class Availability {
@@ -25,7 +23,8 @@ struct Method {
   Role role = Role::kAdmin;
   absl::Duration deadline = absl::Seconds(30);  ///< where the client sets none
   Availability availability = Availability::kServing;
-  bool timed = false;  ///< has a duration histogram
+  bool timed = false;        ///< has a duration histogram
+  bool daemon_wide = false;  ///< acts on all collections: for those who may use all
 };
 
 /// No client may ask for more.
@@ -126,8 +125,15 @@ inline constexpr Method kGetStatus{"/docmem.v1.AdminService/GetStatus", "Admin.G
                                    Role::kQuery, kShort, Availability::kAlways};
 inline constexpr Method kListResident{"/docmem.v1.AdminService/ListResident", "Admin.ListResident",
                                       Role::kAdmin, kShort, kDraining};
-inline constexpr Method kDrain{"/docmem.v1.AdminService/Drain", "Admin.Drain", Role::kAdmin, kShort,
-                               kDraining};
+inline constexpr Method kDrain{.path = "/docmem.v1.AdminService/Drain",
+                               .label = "Admin.Drain",
+                               .role = Role::kAdmin,
+                               .availability = kDraining,
+                               .daemon_wide = true};
+
+inline constexpr Method kReflection{
+    "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+    "Reflection.ServerReflectionInfo", Role::kQuery, kShort, Availability::kAlways};
 
 }  // namespace method
 

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "server/query/scheduler.h"
 
@@ -29,6 +30,8 @@ LiveQuestion::LiveQuestion(Scheduler* scheduler, Question question, uint64_t arr
     : scheduler_(scheduler),
       question_(std::move(question)),
       arrival_(arrival),
+      quota_holders_{absl::StrCat("principal '", question_.principal, "'"),
+                     absl::StrCat("collection '", question_.document.collection, "'")},
       admitted_(absl::Now()),
       turn_(admitted_ + scheduler->DelayOf(question_.priority)),
       sink_(std::move(sink)) {}

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "absl/functional/function_ref.h"
@@ -34,6 +36,8 @@ class LiveQuestion : public SequenceSink, public std::enable_shared_from_this<Li
 
   const Question& question() const { return question_; }
   uint64_t arrival() const { return arrival_; }
+  /// Its principal and its collection, as `Quotas` counts them.
+  const std::array<std::string, 2>& quota_holders() const { return quota_holders_; }
   absl::Time admitted() const { return admitted_; }
   /// Questions get loads and slots in this order.
   std::pair<absl::Time, uint64_t> turn() const { return {turn_, arrival_}; }
@@ -79,6 +83,7 @@ class LiveQuestion : public SequenceSink, public std::enable_shared_from_this<Li
   Scheduler* const scheduler_;
   const Question question_;
   const uint64_t arrival_;
+  const std::array<std::string, 2> quota_holders_;
   const absl::Time admitted_;
   const absl::Time turn_;
 

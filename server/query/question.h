@@ -14,6 +14,7 @@
 #include "engine/compression/profile.h"
 #include "engine/sampling/sampling_options.h"
 #include "engine/text/prompt_format.h"
+#include "server/query/quotas.h"
 #include "server/telemetry/metrics.h"
 
 namespace docmem::server {
@@ -26,6 +27,7 @@ struct Question {
   std::string request_id;  ///< not empty
   absl::Time deadline = absl::InfiniteFuture();
   Priority priority = Priority::kInteractive;
+  QuestionLimits limits;  ///< of the principal
 
   store::DocumentKey document;
   std::optional<engine::Mode> mode;

@@ -102,9 +102,9 @@ absl::StatusOr<ResolvedQuestion> Resolver::Resolve(const Question& question) con
 absl::StatusOr<Mode> Resolver::DecideMode(const Question& question,
                                           const store::Document& document) const {
   if (question.mode) return *question.mode;
-  absl::StatusOr<store::Collection> collection = store_->GetCollection(document.key.collection);
-  if (!collection.ok()) return collection.status();
-  const auto mode = engine::ModeFromName(collection->settings.default_mode);
+  const auto settings = store_->GetCollectionSettings(document.key.collection);
+  if (!settings.ok()) return settings.status();
+  const auto mode = engine::ModeFromName(settings->default_mode);
   const bool names_adapter = question.adapter_version != 0;
   if (mode && (engine::UsesAdapter(*mode) || !names_adapter)) return *mode;
   return names_adapter || document.current_adapter_version != 0 ? Mode::kBaseKvAdapterDecode

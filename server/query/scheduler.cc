@@ -17,6 +17,13 @@ using Stage = LiveQuestion::Stage;
 
 namespace {
 
+// A collection that isn't there is told by the look-up.
+QuestionLimits LimitsOf(store::AdapterStore& store, const std::string& collection) {
+  const auto settings = store.GetCollectionSettings(collection);
+  if (!settings.ok()) return {};
+  return {settings->limits.max_in_flight, settings->limits.max_queued};
+}
+
 uint64_t MostKvBytes(const engine::Engine& engine, const ResolvedQuestion& resolved,
                      const Question& question) {
   const size_t answer = question.answer_to_score ? resolved.answer_ids.size() : question.max_tokens;
@@ -41,6 +48,7 @@ absl::Duration Scheduler::DelayOf(Priority priority) const {
 }
 
 absl::Status Scheduler::Submit(Question question, std::shared_ptr<AnswerSink> sink) {
+  const QuestionLimits of_collection = LimitsOf(*parts_.store, question.document.collection);
   LivePtr live;
   {
     store::MutexLock lock(&mutex_);
@@ -62,6 +70,11 @@ absl::Status Scheduler::Submit(Question question, std::shared_ptr<AnswerSink> si
     }
     live =
         std::make_shared<LiveQuestion>(this, std::move(question), next_arrival_++, std::move(sink));
+    const auto& [principal, collection] = live->quota_holders();
+    absl::Status status = quotas_.Check(principal, live->question().limits);
+    if (status.ok()) status = quotas_.Check(collection, of_collection);
+    if (!status.ok()) return status;
+    for (const std::string& who : live->quota_holders()) quotas_.Enter(who);
     live_.emplace(key, live);
   }
   live->Advance(Stage::kResolving, [&] {
@@ -225,6 +238,9 @@ void Scheduler::Retire(const LivePtr& live, const absl::Status& status) {
     store::MutexLock lock(&mutex_);
     live_.erase(LiveKey(live->question().principal, live->question().request_id));
     ready_.remove(live);
+    for (const std::string& who : live->quota_holders()) {
+      quotas_.Leave(who, live->holds != Holds::kSlot);
+    }
     switch (std::exchange(live->holds, Holds::kNothing)) {
       case Holds::kNothing:
       case Holds::kMemories:

@@ -17,6 +17,7 @@
 #include "server/query/asker.h"
 #include "server/query/live_question.h"
 #include "server/query/question.h"
+#include "server/query/quotas.h"
 #include "server/query/resolver.h"
 #include "server/runtime/engine_loop.h"
 #include "server/runtime/executor.h"
@@ -66,7 +67,7 @@ struct QueueCounts {
 /// ones in the queue are loaded ahead. Deadlines and aborts act at once on a waiting question and
 /// at the engine's next step on a running one.
 ///
-/// Thread-safe; nothing blocks. Sinks are called without a lock held.
+/// Thread-safe; nothing but `Submit` blocks. Sinks are called without a lock held.
 class Scheduler : public Asker {
  public:
   Scheduler(SchedulerParts parts, SchedulerOptions options);
@@ -125,6 +126,7 @@ class Scheduler : public Asker {
 
   mutable store::Mutex mutex_;
   std::map<LiveKey, LivePtr> live_ ABSL_GUARDED_BY(mutex_);
+  Quotas quotas_ ABSL_GUARDED_BY(mutex_);
   std::list<LivePtr> ready_ ABSL_GUARDED_BY(mutex_);  ///< wait for load or slot, by turn
   bool pumping_ ABSL_GUARDED_BY(mutex_) = false;      ///< some thread is in `Pump`
   uint32_t loading_ ABSL_GUARDED_BY(mutex_) = 0;

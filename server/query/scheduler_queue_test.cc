@@ -29,6 +29,58 @@ TEST_F(SchedulerTest, AFullQueueRefusesAtOnceAndALiveRequestIdIsTaken) {
   EXPECT_TRUE(waiting->status.ok()) << waiting->status;
 }
 
+TEST_F(SchedulerTest, PrincipalsAndCollectionsHaveLimitsOfTheirOwn) {
+  parts_.Publish("d", {900'000});
+  Scheduler* const scheduler = MakeScheduler({.max_sequences = 1});
+  const auto running = StartEndless();
+  const auto sink = std::make_shared<RecordingSink>();
+  const auto submit = [&](const std::string& principal, const QuestionLimits& limits) {
+    Question question = Ask("d", "second");
+    question.principal = principal;
+    question.limits = limits;
+    return scheduler->Submit(std::move(question), sink);
+  };
+  EXPECT_EQ(store::ReasonOf(submit("tester", {.max_in_flight = 1})), reason::kQuotaMaxInFlight);
+  ASSERT_TRUE(parts_.store
+                  ->UpdateCollection("default", 0,
+                                     [](store::CollectionSettings& settings) {
+                                       settings.limits.max_in_flight = 1;
+                                       return absl::OkStatus();
+                                     })
+                  .ok());
+  const absl::Status refused = submit("other", {.max_in_flight = 1});
+  EXPECT_EQ(store::ReasonOf(refused), reason::kQuotaMaxInFlight);
+  EXPECT_NE(refused.message().find("collection 'default'"), absl::string_view::npos);
+
+  EXPECT_TRUE(scheduler->End("tester", "endless", absl::CancelledError("enough")));
+  ASSERT_TRUE(running->WaitClosed());
+  ASSERT_TRUE(submit("other", {.max_in_flight = 1, .max_queued = 1}).ok());
+  ASSERT_TRUE(sink->WaitClosed());
+  EXPECT_TRUE(sink->status.ok()) << sink->status;
+}
+
+TEST_F(SchedulerTest, AnEndedQuestionStopsWaitingInTheCounts) {
+  parts_.Publish("d", {900'000});
+  Scheduler* const scheduler = MakeScheduler({.max_sequences = 1});
+  const auto running = StartEndless();
+  const auto submit = [&](const std::string& id, const std::shared_ptr<RecordingSink>& sink) {
+    Question question = Ask("d", id);
+    question.limits = {.max_queued = 1};
+    return scheduler->Submit(std::move(question), sink);
+  };
+  const auto first = std::make_shared<RecordingSink>();
+  const auto second = std::make_shared<RecordingSink>();
+  ASSERT_TRUE(submit("first", first).ok());
+  EXPECT_EQ(store::ReasonOf(submit("second", second)), reason::kQuotaMaxQueued);
+  EXPECT_TRUE(scheduler->End("tester", "first", absl::CancelledError("enough")));
+  ASSERT_TRUE(first->WaitClosed());
+  ASSERT_TRUE(submit("second", second).ok());
+  EXPECT_TRUE(scheduler->End("tester", "endless", absl::CancelledError("enough")));
+  ASSERT_TRUE(running->WaitClosed());
+  ASSERT_TRUE(second->WaitClosed());
+  EXPECT_TRUE(second->status.ok()) << second->status;
+}
+
 TEST_F(SchedulerTest, BatchQuestionsLetInteractiveOnesGoFirst) {
   parts_.Publish("d", {900'000});
   Scheduler* const scheduler =

@@ -67,6 +67,7 @@ std::pair<Scheduler::LivePtr, Holds> Scheduler::TakeNext() {
   ready_.erase(next);
   if (live->holds == Holds::kMemories) {
     live->holds = Holds::kSlot;
+    for (const std::string& who : live->quota_holders()) quotas_.Run(who);
     ++slots_used_;
     kv_bytes_used_ += live->kv_bytes;
   } else {

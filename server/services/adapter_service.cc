@@ -23,14 +23,14 @@ grpc::ServerReadReactor<v1::UploadAdapterRequest>* AdapterService::Upload(
     grpc::CallbackServerContext* context, v1::Adapter* response) {
   return UploadStream::Start(
       services_, method::kAdapterUpload, context, response,
-      [this](const Call&) { return std::make_unique<AdapterUploadSink>(parts_.intake); });
+      [this](Call& call) { return std::make_unique<AdapterUploadSink>(parts_.intake, &call); });
 }
 
 grpc::ServerUnaryReactor* AdapterService::Get(grpc::CallbackServerContext* context,
                                               const v1::GetAdapterRequest* request,
                                               v1::Adapter* response) {
-  return RunUnary(services_, method::kAdapterGet, context, [=, this](const Call&) {
-    const auto key = CheckKey(request->collection(), request->document());
+  return RunUnary(services_, method::kAdapterGet, context, [=, this](Call& call) {
+    const auto key = CheckKey(call, request->collection(), request->document());
     if (!key.ok()) return key.status();
     const auto adapter = (*parts_.store)->GetAdapter(*key, request->version());
     if (adapter.ok()) *response = ToMessage(*adapter);
@@ -41,8 +41,8 @@ grpc::ServerUnaryReactor* AdapterService::Get(grpc::CallbackServerContext* conte
 grpc::ServerUnaryReactor* AdapterService::List(grpc::CallbackServerContext* context,
                                                const v1::ListAdaptersRequest* request,
                                                v1::ListAdaptersResponse* response) {
-  return RunUnary(services_, method::kAdapterList, context, [=, this](const Call&) {
-    const auto key = CheckKey(request->collection(), request->document());
+  return RunUnary(services_, method::kAdapterList, context, [=, this](Call& call) {
+    const auto key = CheckKey(call, request->collection(), request->document());
     if (!key.ok()) return key.status();
     const auto page = CheckPage(request->page_size(), request->page_token());
     if (!page.ok()) return page.status();
@@ -61,8 +61,8 @@ grpc::ServerWriteReactor<v1::DownloadAdapterResponse>* AdapterService::Download(
   using Source = std::unique_ptr<MessageSource<v1::DownloadAdapterResponse>>;
   return DownloadStream::Start(
       services_, method::kAdapterDownload, context,
-      [=, this](const Call&) -> absl::StatusOr<Source> {
-        const auto key = CheckKey(request->collection(), request->document());
+      [=, this](Call& call) -> absl::StatusOr<Source> {
+        const auto key = CheckKey(call, request->collection(), request->document());
         if (!key.ok()) return key.status();
         store::AdapterStore* const store = parts_.store->get();
         auto adapter = store->GetAdapter(*key, request->version());
@@ -74,8 +74,8 @@ grpc::ServerWriteReactor<v1::DownloadAdapterResponse>* AdapterService::Download(
 grpc::ServerUnaryReactor* AdapterService::SetCurrent(grpc::CallbackServerContext* context,
                                                      const v1::SetCurrentAdapterRequest* request,
                                                      v1::SetCurrentAdapterResponse* response) {
-  return RunUnary(services_, method::kAdapterSetCurrent, context, [=, this](const Call&) {
-    const auto key = CheckKey(request->collection(), request->document());
+  return RunUnary(services_, method::kAdapterSetCurrent, context, [=, this](Call& call) {
+    const auto key = CheckKey(call, request->collection(), request->document());
     if (!key.ok()) return key.status();
     const auto change =
         (*parts_.store)->SetCurrentAdapter(*key, request->version(), request->revision());
@@ -91,8 +91,8 @@ grpc::ServerUnaryReactor* AdapterService::SetCurrent(grpc::CallbackServerContext
 grpc::ServerUnaryReactor* AdapterService::Delete(grpc::CallbackServerContext* context,
                                                  const v1::DeleteAdapterRequest* request,
                                                  v1::DeleteAdapterResponse* response) {
-  return RunUnary(services_, method::kAdapterDelete, context, [=, this](const Call&) {
-    const auto key = CheckKey(request->collection(), request->document());
+  return RunUnary(services_, method::kAdapterDelete, context, [=, this](Call& call) {
+    const auto key = CheckKey(call, request->collection(), request->document());
     if (!key.ok()) return key.status();
     if (request->version() == 0) return InvalidField("version", "is required, from 1");
     store::AdapterStore& store = **parts_.store;

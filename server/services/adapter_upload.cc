@@ -27,7 +27,7 @@ absl::Status AdapterUploadSink::OnMessage(v1::UploadAdapterRequest* message) {
 
 absl::Status AdapterUploadSink::TakeHeader(const v1::AdapterHeader& header) {
   if (expect_ != Expect::kHeader) return PartOutOfOrder("header must be the first message, once");
-  absl::StatusOr<store::DocumentKey> key = CheckKey(header.collection(), header.document());
+  absl::StatusOr<store::DocumentKey> key = CheckKey(*call_, header.collection(), header.document());
   if (!key.ok()) return key.status();
   const auto scope = FromMessage(header.scope());
   if (!scope && header.scope() != v1::ADAPTER_SCOPE_UNSPECIFIED) {

@@ -14,7 +14,8 @@ namespace docmem::server {
 /// come in the right order. Executor.
 class AdapterUploadSink final : public MessageSink<v1::UploadAdapterRequest, v1::Adapter> {
  public:
-  explicit AdapterUploadSink(const Late<AdapterIntake>* intake) : intake_(intake) {}
+  /// Both must outlive the sink.
+  AdapterUploadSink(const Late<AdapterIntake>* intake, Call* call) : intake_(intake), call_(call) {}
 
   absl::Status OnMessage(v1::UploadAdapterRequest* message) override;
   absl::Status OnEnd(v1::Adapter* response) override;
@@ -28,6 +29,7 @@ class AdapterUploadSink final : public MessageSink<v1::UploadAdapterRequest, v1:
   absl::Status TakeEnd(const v1::StreamEnd& end);
 
   const Late<AdapterIntake>* const intake_;
+  Call* const call_;
   Expect expect_ = Expect::kHeader;
   AdapterUpload upload_;
   std::string* file_ = nullptr;  // the one that is being filled

@@ -160,7 +160,7 @@ AdminService::~AdminService() = default;
 grpc::ServerUnaryReactor* AdminService::GetStatus(grpc::CallbackServerContext* context,
                                                   const v1::GetStatusRequest* /*request*/,
                                                   v1::GetStatusResponse* response) {
-  return RunUnary(services_, method::kGetStatus, context, [=, this](const Call&) {
+  return RunUnary(services_, method::kGetStatus, context, [=, this](Call& call) {
     response->set_version(kVersion);
     response->set_api_revision(kApiRevision);
     response->set_phase(PhaseOf(*parts_.lifecycle));
@@ -171,8 +171,10 @@ grpc::ServerUnaryReactor* AdminService::GetStatus(grpc::CallbackServerContext* c
     FillLimits(parts_.limits, response->mutable_limits());
     FillQueue(parts_.queue(), response->mutable_queue());
     if (const ModelFacts* model = parts_.model->get()) FillModel(*model, response->mutable_model());
-    if (store::AdapterStore* store = parts_.store->get()) {
-      response->set_generation(absl::StrCat(store->generation()));
+    store::AdapterStore* const store = parts_.store->get();
+    if (store != nullptr) response->set_generation(absl::StrCat(store->generation()));
+    if (!call.principal().collections.all()) return absl::OkStatus();
+    if (store != nullptr) {
       const auto stats = store->Stats();
       if (!stats.ok()) return stats.status();
       AddDisk(*stats, response);
@@ -188,12 +190,15 @@ grpc::ServerUnaryReactor* AdminService::GetStatus(grpc::CallbackServerContext* c
 grpc::ServerUnaryReactor* AdminService::ListResident(grpc::CallbackServerContext* context,
                                                      const v1::ListResidentRequest* request,
                                                      v1::ListResidentResponse* response) {
-  return RunUnary(services_, method::kListResident, context, [=, this](const Call&) {
+  return RunUnary(services_, method::kListResident, context, [=, this](Call& call) {
     const auto page = CheckPage(request->page_size(), request->page_token());
     if (!page.ok()) return page.status();
     if (absl::Status status = CheckList(*request); !status.ok()) return status;
     std::vector<ResidentMemory> items = (*parts_.residency)->Residents();
-    std::erase_if(items, [&](const ResidentMemory& item) { return !Wanted(*request, item); });
+    std::erase_if(items, [&](const ResidentMemory& item) {
+      return !call.principal().collections.contains(item.document.collection) ||
+             !Wanted(*request, item);
+    });
     std::sort(items.begin(), items.end(),
               [](const auto& a, const auto& b) { return PlaceOf(a) < PlaceOf(b); });
     if (items.size() > page->size) {
@@ -208,7 +213,7 @@ grpc::ServerUnaryReactor* AdminService::ListResident(grpc::CallbackServerContext
 grpc::ServerUnaryReactor* AdminService::Drain(grpc::CallbackServerContext* context,
                                               const v1::DrainRequest* request,
                                               v1::DrainResponse* response) {
-  return RunUnary(services_, method::kDrain, context, [=, this](const Call&) {
+  return RunUnary(services_, method::kDrain, context, [=, this](Call&) {
     parts_.drain(!request->undo());
     response->set_draining(parts_.lifecycle->draining());
     FillQueue(parts_.queue(), response->mutable_queue());

@@ -45,8 +45,9 @@ void BuildStream::Begin() {
   if (!status.ok()) Close(status);
 }
 
-absl::StatusOr<CacheBuildRequest> BuildStream::Read() const {
-  absl::StatusOr<store::DocumentKey> key = CheckKey(request_->collection(), request_->document());
+absl::StatusOr<CacheBuildRequest> BuildStream::Read() {
+  absl::StatusOr<store::DocumentKey> key =
+      CheckKey(call_, request_->collection(), request_->document());
   if (!key.ok()) return key.status();
   const auto mode = FromMessage(request_->mode());
   if (!mode && request_->mode() != v1::MODE_UNSPECIFIED) {
@@ -60,11 +61,11 @@ absl::StatusOr<CacheBuildRequest> BuildStream::Read() const {
       !status.ok()) {
     return status;
   }
-  absl::StatusOr<store::Collection> collection = (*store_)->GetCollection(key->collection);
-  if (!collection.ok()) return collection.status();
+  const auto settings = (*store_)->GetCollectionSettings(key->collection);
+  if (!settings.ok()) return settings.status();
   absl::StatusOr<std::vector<engine::Compression>> compressions =
       ToCompressions(request_->ratio_ppm(), request_->profiles(), request_->kv_dtype(),
-                     {collection->settings.default_ratio_ppm, build_.kv_dtype()});
+                     {settings->default_ratio_ppm, build_.kv_dtype()});
   if (!compressions.ok()) return compressions.status();
   CacheBuildRequest build;
   build.key = *std::move(key);

@@ -36,7 +36,7 @@ class BuildStream final : public grpc::ServerWriteReactor<v1::BuildCacheResponse
               const Late<store::AdapterStore>* store, grpc::CallbackServerContext* context,
               const v1::BuildCacheRequest* request);
   void Begin();
-  absl::StatusOr<CacheBuildRequest> Read() const;
+  absl::StatusOr<CacheBuildRequest> Read();
   void Close(const absl::Status& status);
   void Cut(const absl::Status& status);
 

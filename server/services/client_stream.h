@@ -33,7 +33,7 @@ class ClientStream final : public grpc::ServerReadReactor<Request>,
                            public std::enable_shared_from_this<ClientStream<Request, Response>> {
  public:
   using Sink = MessageSink<Request, Response>;
-  using MakeSink = std::function<std::unique_ptr<Sink>(const Call&)>;
+  using MakeSink = std::function<std::unique_ptr<Sink>(Call&)>;
 
   static grpc::ServerReadReactor<Request>* Start(const ServiceContext& services,
                                                  const Method& method,

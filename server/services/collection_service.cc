@@ -1,8 +1,11 @@
 #include "server/services/collection_service.h"
 
+#include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "server/errors/error.h"
 #include "server/services/collection_settings.h"
 #include "server/services/messages.h"
 #include "server/services/unary.h"
@@ -29,6 +32,27 @@ std::vector<store::DocumentKey> DocumentsOf(store::AdapterStore& store,
   return keys;
 }
 
+// For those who may use only some: theirs in the order of names, the last one's name being the page
+// token, so that neither pages nor tokens tell of others.
+absl::Status ListAllowed(const AllowedCollections& allowed, store::AdapterStore& store,
+                         const store::PageRequest& page, v1::ListCollectionsResponse* response) {
+  const std::set<std::string>& names = allowed.names();
+  if (!page.token.empty() && !names.contains(page.token)) {
+    return InvalidField("page_token", "isn't one that List gave");
+  }
+  for (auto name = names.upper_bound(page.token); name != names.end(); ++name) {
+    const auto collection = store.GetCollection(*name);
+    if (store::ReasonOf(collection.status()) == reason::kCollectionNotFound) continue;
+    if (!collection.ok()) return collection.status();
+    if (response->collections_size() == static_cast<int>(page.size)) {
+      response->set_next_page_token(response->collections().rbegin()->name());
+      break;
+    }
+    *response->add_collections() = ToMessage(*collection);
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 // Here, so that the stubs' many templates are compiled in one file.
@@ -41,8 +65,8 @@ CollectionService::~CollectionService() = default;
 grpc::ServerUnaryReactor* CollectionService::Create(grpc::CallbackServerContext* context,
                                                     const v1::CreateCollectionRequest* request,
                                                     v1::Collection* response) {
-  return RunUnary(services_, method::kCollectionCreate, context, [=, this](const Call&) {
-    absl::Status status = CheckId("name", request->name());
+  return RunUnary(services_, method::kCollectionCreate, context, [=, this](Call& call) {
+    absl::Status status = CheckCollectionId(call, "name", request->name());
     store::CollectionSettings settings;
     if (status.ok()) status = ApplySettings(request->settings(), AllSettingsMask(), &settings);
     if (!status.ok()) return status;
@@ -53,8 +77,9 @@ grpc::ServerUnaryReactor* CollectionService::Create(grpc::CallbackServerContext*
 grpc::ServerUnaryReactor* CollectionService::Get(grpc::CallbackServerContext* context,
                                                  const v1::GetCollectionRequest* request,
                                                  v1::Collection* response) {
-  return RunUnary(services_, method::kCollectionGet, context, [=, this](const Call&) {
-    if (absl::Status status = CheckId("name", request->name()); !status.ok()) return status;
+  return RunUnary(services_, method::kCollectionGet, context, [=, this](Call& call) {
+    if (absl::Status status = CheckCollectionId(call, "name", request->name()); !status.ok())
+      return status;
     return Answer((*store_)->GetCollection(request->name()), response);
   });
 }
@@ -62,9 +87,11 @@ grpc::ServerUnaryReactor* CollectionService::Get(grpc::CallbackServerContext* co
 grpc::ServerUnaryReactor* CollectionService::List(grpc::CallbackServerContext* context,
                                                   const v1::ListCollectionsRequest* request,
                                                   v1::ListCollectionsResponse* response) {
-  return RunUnary(services_, method::kCollectionList, context, [=, this](const Call&) {
+  return RunUnary(services_, method::kCollectionList, context, [=, this](Call& call) {
     const auto page = CheckPage(request->page_size(), request->page_token());
     if (!page.ok()) return page.status();
+    const AllowedCollections& allowed = call.principal().collections;
+    if (!allowed.all()) return ListAllowed(allowed, **store_, *page, response);
     absl::StatusOr<store::Page<store::Collection>> found = (*store_)->ListCollections(*page);
     if (!found.ok()) return found.status();
     for (const store::Collection& collection : found->items) {
@@ -78,8 +105,9 @@ grpc::ServerUnaryReactor* CollectionService::List(grpc::CallbackServerContext* c
 grpc::ServerUnaryReactor* CollectionService::Update(grpc::CallbackServerContext* context,
                                                     const v1::UpdateCollectionRequest* request,
                                                     v1::Collection* response) {
-  return RunUnary(services_, method::kCollectionUpdate, context, [=, this](const Call&) {
-    if (absl::Status status = CheckId("name", request->name()); !status.ok()) return status;
+  return RunUnary(services_, method::kCollectionUpdate, context, [=, this](Call& call) {
+    if (absl::Status status = CheckCollectionId(call, "name", request->name()); !status.ok())
+      return status;
     const auto edit = [&](store::CollectionSettings& settings) {
       return ApplySettings(request->settings(), request->update_mask(), &settings);
     };
@@ -91,8 +119,9 @@ grpc::ServerUnaryReactor* CollectionService::Update(grpc::CallbackServerContext*
 grpc::ServerUnaryReactor* CollectionService::Delete(grpc::CallbackServerContext* context,
                                                     const v1::DeleteCollectionRequest* request,
                                                     v1::DeleteCollectionResponse* response) {
-  return RunUnary(services_, method::kCollectionDelete, context, [=, this](const Call&) {
-    if (absl::Status status = CheckId("name", request->name()); !status.ok()) return status;
+  return RunUnary(services_, method::kCollectionDelete, context, [=, this](Call& call) {
+    if (absl::Status status = CheckCollectionId(call, "name", request->name()); !status.ok())
+      return status;
     store::AdapterStore& store = **store_;
     std::vector<store::DocumentKey> documents;
     if (request->force()) documents = DocumentsOf(store, request->name());

@@ -25,7 +25,7 @@ absl::Status DocumentImportSink::OnMessage(v1::ImportDocumentRequest* message) {
 
 absl::Status DocumentImportSink::TakeHeader(const v1::ImportHeader& header) {
   if (archive_ != nullptr) return PartOutOfOrder("header must be the first message, once");
-  absl::StatusOr<std::string> collection = CheckCollection(header.collection());
+  absl::StatusOr<std::string> collection = CheckCollection(*call_, header.collection());
   if (!collection.ok()) return collection.status();
   absl::Status status;
   if (!header.document().empty()) status = CheckId("document", header.document());
@@ -33,6 +33,7 @@ absl::Status DocumentImportSink::TakeHeader(const v1::ImportHeader& header) {
     status.Update(InvalidField("revision", "is required with replace"));
   }
   if (!status.ok()) return status;
+  call_->About(*collection, header.document());
   archive_ = (*archives_)
                  ->Import({.key = {*std::move(collection), header.document()},
                            .replaces = header.replace() ? header.revision() : 0,

@@ -16,7 +16,9 @@ namespace docmem::server {
 /// included, has come. Executor.
 class DocumentImportSink final : public MessageSink<v1::ImportDocumentRequest, v1::Document> {
  public:
-  explicit DocumentImportSink(const Late<Archives>* archives) : archives_(archives) {}
+  /// Both must outlive the sink.
+  DocumentImportSink(const Late<Archives>* archives, Call* call)
+      : archives_(archives), call_(call) {}
 
   absl::Status OnMessage(v1::ImportDocumentRequest* message) override;
   absl::Status OnEnd(v1::Document* response) override;
@@ -27,6 +29,7 @@ class DocumentImportSink final : public MessageSink<v1::ImportDocumentRequest, v
   absl::Status TakeEnd(const v1::StreamEnd& end);
 
   const Late<Archives>* const archives_;
+  Call* const call_;
   std::unique_ptr<IncomingArchive> archive_;  // null before the header
   ReceivedBytes received_;
   bool ended_ = false;

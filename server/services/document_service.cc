@@ -121,8 +121,9 @@ grpc::ServerBidiReactor<v1::IngestRequest, v1::IngestResponse>* DocumentService:
 grpc::ServerUnaryReactor* DocumentService::Get(grpc::CallbackServerContext* context,
                                                const v1::GetDocumentRequest* request,
                                                v1::Document* response) {
-  return RunUnary(services_, method::kDocumentGet, context, [=, this](const Call&) {
-    absl::StatusOr<store::DocumentKey> key = CheckKey(request->collection(), request->document());
+  return RunUnary(services_, method::kDocumentGet, context, [=, this](Call& call) {
+    absl::StatusOr<store::DocumentKey> key =
+        CheckKey(call, request->collection(), request->document());
     if (!key.ok()) return key.status();
     absl::StatusOr<store::Document> document = (*store_)->GetDocument(*key);
     if (document.ok()) *response = ToMessage(*document);
@@ -133,14 +134,15 @@ grpc::ServerUnaryReactor* DocumentService::Get(grpc::CallbackServerContext* cont
 grpc::ServerUnaryReactor* DocumentService::BatchGet(grpc::CallbackServerContext* context,
                                                     const v1::BatchGetDocumentsRequest* request,
                                                     v1::BatchGetDocumentsResponse* response) {
-  return RunUnary(services_, method::kDocumentBatchGet, context, [=, this](const Call&) {
+  return RunUnary(services_, method::kDocumentBatchGet, context, [=, this](Call& call) {
     if (request->documents().empty() || request->documents_size() > kMaxBatchGet) {
       return InvalidField("documents", absl::StrCat("has ", request->documents_size(),
                                                     " ids; 1 to 1000 are allowed"));
     }
-    if (auto found = CheckCollection(request->collection()); !found.ok()) return found.status();
+    if (auto found = CheckCollection(call, request->collection()); !found.ok())
+      return found.status();
     for (const std::string& id : request->documents()) {
-      absl::StatusOr<store::DocumentKey> key = CheckKey(request->collection(), id);
+      absl::StatusOr<store::DocumentKey> key = CheckKey(call, request->collection(), id);
       if (!key.ok()) return key.status();
       absl::StatusOr<store::Document> document = (*store_)->GetDocument(*key);
       if (document.ok()) {
@@ -158,8 +160,8 @@ grpc::ServerUnaryReactor* DocumentService::BatchGet(grpc::CallbackServerContext*
 grpc::ServerUnaryReactor* DocumentService::List(grpc::CallbackServerContext* context,
                                                 const v1::ListDocumentsRequest* request,
                                                 v1::ListDocumentsResponse* response) {
-  return RunUnary(services_, method::kDocumentList, context, [=, this](const Call&) {
-    absl::StatusOr<std::string> collection = CheckCollection(request->collection());
+  return RunUnary(services_, method::kDocumentList, context, [=, this](Call& call) {
+    absl::StatusOr<std::string> collection = CheckCollection(call, request->collection());
     if (!collection.ok()) return collection.status();
     absl::StatusOr<store::PageRequest> page =
         CheckPage(request->page_size(), request->page_token());
@@ -189,12 +191,12 @@ grpc::ServerUnaryReactor* DocumentService::Update(grpc::CallbackServerContext* c
                                                   const v1::UpdateDocumentRequest* request,
                                                   v1::Document* response) {
   return RunUnary(services_, method::kDocumentUpdate, context,
-                  [=, this](const Call&) { return UpdateNow(*request, response); });
+                  [=, this](Call& call) { return UpdateNow(call, *request, response); });
 }
 
-absl::Status DocumentService::UpdateNow(const v1::UpdateDocumentRequest& request,
+absl::Status DocumentService::UpdateNow(Call& call, const v1::UpdateDocumentRequest& request,
                                         v1::Document* response) {
-  absl::StatusOr<store::DocumentKey> key = CheckKey(request.collection(), request.document());
+  absl::StatusOr<store::DocumentKey> key = CheckKey(call, request.collection(), request.document());
   if (!key.ok()) return key.status();
   absl::StatusOr<store::DocumentEdit> edit = ToEdit(request);
   if (!edit.ok()) return edit.status();
@@ -214,12 +216,12 @@ grpc::ServerUnaryReactor* DocumentService::Delete(grpc::CallbackServerContext* c
                                                   const v1::DeleteDocumentRequest* request,
                                                   v1::DeleteDocumentResponse* response) {
   return RunUnary(services_, method::kDocumentDelete, context,
-                  [=, this](const Call&) { return DeleteNow(*request, response); });
+                  [=, this](Call& call) { return DeleteNow(call, *request, response); });
 }
 
-absl::Status DocumentService::DeleteNow(const v1::DeleteDocumentRequest& request,
+absl::Status DocumentService::DeleteNow(Call& call, const v1::DeleteDocumentRequest& request,
                                         v1::DeleteDocumentResponse* response) {
-  absl::StatusOr<store::DocumentKey> key = CheckKey(request.collection(), request.document());
+  absl::StatusOr<store::DocumentKey> key = CheckKey(call, request.collection(), request.document());
   if (!key.ok()) return key.status();
   const absl::Status status = (*store_)->DeleteDocument(*key, request.revision());
   const bool absent = store::ReasonOf(status) == reason::kDocumentNotFound;
@@ -234,9 +236,9 @@ grpc::ServerWriteReactor<v1::GetTextResponse>* DocumentService::GetText(
     grpc::CallbackServerContext* context, const v1::GetTextRequest* request) {
   using Stream = ServerStream<v1::GetTextResponse>;
   return Stream::Start(services_, method::kGetText, context,
-                       [=, this](const Call&) -> absl::StatusOr<std::unique_ptr<Stream::Source>> {
+                       [=, this](Call& call) -> absl::StatusOr<std::unique_ptr<Stream::Source>> {
                          absl::StatusOr<store::DocumentKey> key =
-                             CheckKey(request->collection(), request->document());
+                             CheckKey(call, request->collection(), request->document());
                          if (!key.ok()) return key.status();
                          absl::StatusOr<std::string> text = (*store_)->ReadText(*key);
                          if (!text.ok()) return text.status();
@@ -259,12 +261,12 @@ grpc::ServerUnaryReactor* DocumentService::DeleteCache(grpc::CallbackServerConte
                                                        const v1::DeleteCacheRequest* request,
                                                        v1::DeleteCacheResponse* response) {
   return RunUnary(services_, method::kDeleteCache, context,
-                  [=, this](const Call&) { return DeleteCacheNow(*request, response); });
+                  [=, this](Call& call) { return DeleteCacheNow(call, *request, response); });
 }
 
-absl::Status DocumentService::DeleteCacheNow(const v1::DeleteCacheRequest& request,
+absl::Status DocumentService::DeleteCacheNow(Call& call, const v1::DeleteCacheRequest& request,
                                              v1::DeleteCacheResponse* response) {
-  absl::StatusOr<store::DocumentKey> key = CheckKey(request.collection(), request.document());
+  absl::StatusOr<store::DocumentKey> key = CheckKey(call, request.collection(), request.document());
   if (!key.ok()) return key.status();
   if (absl::Status status = CheckId("cache_id", request.cache_id()); !status.ok()) return status;
   absl::StatusOr<store::Document> document = (*store_)->GetDocument(*key);
@@ -284,9 +286,9 @@ grpc::ServerWriteReactor<v1::ExportDocumentResponse>* DocumentService::Export(
     grpc::CallbackServerContext* context, const v1::ExportDocumentRequest* request) {
   using Stream = ServerStream<v1::ExportDocumentResponse>;
   return Stream::Start(services_, method::kExport, context,
-                       [=, this](const Call&) -> absl::StatusOr<std::unique_ptr<Stream::Source>> {
+                       [=, this](Call& call) -> absl::StatusOr<std::unique_ptr<Stream::Source>> {
                          absl::StatusOr<store::DocumentKey> key =
-                             CheckKey(request->collection(), request->document());
+                             CheckKey(call, request->collection(), request->document());
                          if (!key.ok()) return key.status();
                          auto archive = (*archives_)->Export(*key);
                          if (!archive.ok()) return archive.status();
@@ -297,16 +299,16 @@ grpc::ServerWriteReactor<v1::ExportDocumentResponse>* DocumentService::Export(
 grpc::ServerReadReactor<v1::ImportDocumentRequest>* DocumentService::Import(
     grpc::CallbackServerContext* context, v1::Document* response) {
   using Stream = ClientStream<v1::ImportDocumentRequest, v1::Document>;
-  return Stream::Start(services_, method::kImport, context, response, [this](const Call&) {
-    return std::make_unique<DocumentImportSink>(archives_);
+  return Stream::Start(services_, method::kImport, context, response, [this](Call& call) {
+    return std::make_unique<DocumentImportSink>(archives_, &call);
   });
 }
 
 grpc::ServerUnaryReactor* DocumentService::SetEvaluation(grpc::CallbackServerContext* context,
                                                          const v1::SetEvaluationRequest* request,
                                                          v1::Document* response) {
-  return RunUnary(services_, method::kSetEvaluation, context, [=, this](const Call&) {
-    const auto key = CheckKey(request->collection(), request->document());
+  return RunUnary(services_, method::kSetEvaluation, context, [=, this](Call& call) {
+    const auto key = CheckKey(call, request->collection(), request->document());
     if (!key.ok()) return key.status();
     store::DocumentEdit edit{.evaluation = ""};
     if (request->has_evaluation()) {

@@ -62,10 +62,11 @@ class DocumentService final : public v1::DocumentService::CallbackService {
                                           v1::Document* response) override;
 
  private:
-  absl::Status UpdateNow(const v1::UpdateDocumentRequest& request, v1::Document* response);
-  absl::Status DeleteNow(const v1::DeleteDocumentRequest& request,
+  absl::Status UpdateNow(Call& call, const v1::UpdateDocumentRequest& request,
+                         v1::Document* response);
+  absl::Status DeleteNow(Call& call, const v1::DeleteDocumentRequest& request,
                          v1::DeleteDocumentResponse* response);
-  absl::Status DeleteCacheNow(const v1::DeleteCacheRequest& request,
+  absl::Status DeleteCacheNow(Call& call, const v1::DeleteCacheRequest& request,
                               v1::DeleteCacheResponse* response);
 
   const ServiceContext services_;

@@ -11,15 +11,15 @@ namespace {
 
 class RefusingAuthenticator : public Authenticator {
  public:
-  absl::StatusOr<Principal> Authenticate(std::string_view) const override {
+  absl::StatusOr<Principal> Authenticate(const Credentials&) const override {
     return Error(absl::StatusCode::kUnauthenticated, reason::kCredentialsMissing, "who?");
   }
 };
 
 class QueryingAuthenticator : public Authenticator {
  public:
-  absl::StatusOr<Principal> Authenticate(std::string_view) const override {
-    return Principal{"reader", Role::kQuery};
+  absl::StatusOr<Principal> Authenticate(const Credentials&) const override {
+    return Principal{"reader", Role::kQuery, AllowedCollections::All()};
   }
 };
 
@@ -43,7 +43,7 @@ TEST(GuardWalk, EveryMethodAboveTheCallersRoleIsForbidden) {
   }
 }
 
-TEST(GuardWalk, WhileLoadingEveryMethodButStatusAsksToTryAgain) {
+TEST(GuardWalk, WhileLoadingEveryMethodAsksToTryAgainButStatusAndReflection) {
   TestServer server;
   for (const Method& method : AllMethods()) {
     const grpc::Status status = CallWithEmptyMessage(server.channel, std::string(method.path));

@@ -79,7 +79,7 @@ absl::Status IngestStream::TakeMessage() {
 absl::Status IngestStream::TakeHeader(const v1::IngestHeader& header) {
   if (request_) return Incomplete("a second header came");
   const v1::IngestOptions& options = header.options();
-  absl::StatusOr<std::string> collection = CheckCollection(header.collection());
+  absl::StatusOr<std::string> collection = CheckCollection(call_, header.collection());
   if (!collection.ok()) return collection.status();
   IngestRequest request;
   request.labels = {options.labels().begin(), options.labels().end()};
@@ -93,12 +93,13 @@ absl::Status IngestStream::TakeHeader(const v1::IngestHeader& header) {
     status.Update(InvalidField("revision", "is required with replace"));
   }
   if (!status.ok()) return status;
+  call_.About(*collection, header.document());
 
-  absl::StatusOr<store::Collection> settings = (*parts_.store)->GetCollection(*collection);
+  const auto settings = (*parts_.store)->GetCollectionSettings(*collection);
   if (!settings.ok()) return settings.status();
   absl::StatusOr<std::vector<engine::Compression>> compressions =
       ToCompressions(options.ratio_ppm(), options.profiles(), options.kv_dtype(),
-                     {settings->settings.default_ratio_ppm, build_.kv_dtype()});
+                     {settings->default_ratio_ppm, build_.kv_dtype()});
   if (!compressions.ok()) return compressions.status();
   request.key = {*std::move(collection), header.document()};
   request.compressions = *std::move(compressions);
@@ -154,7 +155,10 @@ absl::Status IngestStream::TakeEnd(const v1::StreamEnd& end) {
     return InvalidField("chunk", "the document isn't valid UTF-8");
   }
   request_->text_sha256 = digest;
-  if (request_->key.id.empty()) request_->key.id = digest.substr(0, kDerivedIdDigits);
+  if (request_->key.id.empty()) {
+    request_->key.id = digest.substr(0, kDerivedIdDigits);
+    call_.About(request_->key.collection, request_->key.id);
+  }
   handed_in_ = true;
   return build_.Start([this](Builds& builds) {
     return builds.Ingest(*std::exchange(request_, std::nullopt), detach_, shared_from_this());

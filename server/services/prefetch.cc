@@ -80,8 +80,8 @@ absl::Status PrefetchCall::FindAll() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<PrefetchCall::Wanted> PrefetchCall::Find(const std::string& id) const {
-  absl::StatusOr<store::DocumentKey> key = CheckKey(request_->collection(), id);
+absl::StatusOr<PrefetchCall::Wanted> PrefetchCall::Find(const std::string& id) {
+  absl::StatusOr<store::DocumentKey> key = CheckKey(call_, request_->collection(), id);
   if (!key.ok()) return key.status();
   absl::StatusOr<store::Document> document = (*store_)->GetDocument(*key);
   if (!document.ok()) return document.status();

@@ -48,7 +48,7 @@ class PrefetchCall final : public grpc::ServerUnaryReactor,
                const v1::PrefetchRequest* request, v1::PrefetchResponse* response);
   void Begin();
   absl::Status FindAll();
-  absl::StatusOr<Wanted> Find(const std::string& id) const;
+  absl::StatusOr<Wanted> Find(const std::string& id);
   void Load();
   void Loaded(const absl::Status& status);
   void Cut(const absl::Status& why);

@@ -27,14 +27,16 @@ grpc::ServerUnaryReactor* QueryService::Score(grpc::CallbackServerContext* conte
 grpc::ServerUnaryReactor* QueryService::Abort(grpc::CallbackServerContext* context,
                                               const v1::AbortRequest* request,
                                               v1::AbortResponse* response) {
-  return RunUnary(services_, method::kAbort, context, [=, this](const Call& call) {
+  return RunUnary(services_, method::kAbort, context, [=, this](Call& call) {
     if (absl::Status status = CheckId("request_id", request->request_id()); !status.ok()) {
       return status;
     }
+    call.Named(request->request_id());
     const bool own = request->principal().empty() || request->principal() == call.principal().name;
-    if (!own && call.principal().role != Role::kAdmin) {
+    const Principal& caller = call.principal();
+    if (!own && (caller.role != Role::kAdmin || !caller.collections.all())) {
       return Error(absl::StatusCode::kPermissionDenied, reason::kNotPermitted,
-                   "only the role admin may end another principal's requests",
+                   "only an admin of all collections may end another principal's requests",
                    {{"field", "principal"}});
     }
     const std::string& principal = own ? call.principal().name : request->principal();
@@ -46,10 +48,12 @@ grpc::ServerUnaryReactor* QueryService::Abort(grpc::CallbackServerContext* conte
 }
 
 grpc::ServerUnaryReactor* QueryService::Route(grpc::CallbackServerContext* context,
-                                              const v1::RouteRequest* /*request*/,
+                                              const v1::RouteRequest* request,
                                               v1::RouteResponse* /*response*/) {
-  return RunUnary(services_, method::kRoute, context,
-                  [](const Call&) { return NotImplemented("Route"); });
+  return RunUnary(services_, method::kRoute, context, [=](Call& call) {
+    const auto collection = CheckCollection(call, request->collection());
+    return collection.ok() ? NotImplemented("Route") : collection.status();
+  });
 }
 
 }  // namespace docmem::server

@@ -23,14 +23,15 @@ uint64_t Random64() {
   return (static_cast<uint64_t>(device()) << 32) | device();
 }
 
-absl::Status ReadMemory(const v1::MemorySelection& memory, Question* question) {
+absl::Status ReadMemory(Call& call, const v1::MemorySelection& memory, Question* question) {
   const std::string& collection =
       memory.collection().empty() ? kDefaultCollection : memory.collection();
-  absl::Status status = CheckId("memory.collection", collection);
+  absl::Status status = CheckCollectionId(call, "memory.collection", collection);
   if (!status.ok()) return status;
   if (memory.document().empty()) return NotImplemented("a question without a document");
   status = CheckId("memory.document", memory.document());
   if (!status.ok()) return status;
+  call.About(collection, memory.document());
   question->document = {collection, memory.document()};
 
   question->mode = FromMessage(memory.mode());
@@ -126,42 +127,45 @@ absl::Status ReadPriority(v1::Priority priority, Question* question) {
   }
 }
 
-absl::Status ReadRequestId(const std::string& request_id, Question* question) {
+absl::Status ReadRequestId(Call& call, const std::string& request_id, Question* question) {
   if (request_id.empty()) {
     question->request_id = absl::StrCat(absl::Hex(Random64(), absl::kZeroPad16),
                                         absl::Hex(Random64(), absl::kZeroPad16));
+    call.Named(question->request_id);
     return absl::OkStatus();
   }
   question->request_id = request_id;
-  return CheckId("request_id", request_id);
+  absl::Status status = CheckId("request_id", request_id);
+  if (status.ok()) call.Named(request_id);
+  return status;
 }
 
 }  // namespace
 
-absl::StatusOr<Question> ToQuestion(const v1::AskRequest& request, const std::string& principal,
-                                    absl::Time deadline) {
+absl::StatusOr<Question> ToQuestion(const v1::AskRequest& request, Call& call) {
   Question question;
-  question.principal = principal;
-  question.deadline = deadline;
-  absl::Status status = ReadMemory(request.memory(), &question);
+  question.principal = call.principal().name;
+  question.limits = call.principal().limits;
+  question.deadline = call.deadline();
+  absl::Status status = ReadMemory(call, request.memory(), &question);
   status.Update(ReadPrompt(request.prompt(), &question));
   status.Update(ReadSampling(request, &question));
   status.Update(ReadPriority(request.priority(), &question));
-  status.Update(ReadRequestId(request.request_id(), &question));
+  status.Update(ReadRequestId(call, request.request_id(), &question));
   if (!status.ok()) return status;
   return question;
 }
 
-absl::StatusOr<Question> ToQuestion(const v1::ScoreRequest& request, const std::string& principal,
-                                    absl::Time deadline) {
+absl::StatusOr<Question> ToQuestion(const v1::ScoreRequest& request, Call& call) {
   Question question;
-  question.principal = principal;
-  question.deadline = deadline;
-  absl::Status status = ReadMemory(request.memory(), &question);
+  question.principal = call.principal().name;
+  question.limits = call.principal().limits;
+  question.deadline = call.deadline();
+  absl::Status status = ReadMemory(call, request.memory(), &question);
   status.Update(ReadPrompt(request.prompt(), &question));
   status.Update(CheckText("answer", request.answer(), kMaxQuestionBytes));
   status.Update(ReadPriority(request.priority(), &question));
-  status.Update(ReadRequestId(request.request_id(), &question));
+  status.Update(ReadRequestId(call, request.request_id(), &question));
   if (!status.ok()) return status;
   question.answer_to_score = request.answer();
   return question;

@@ -3,19 +3,17 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
 #include "docmem/v1/query.pb.h"
+#include "server/interceptors/call.h"
 #include "server/query/question.h"
 
 namespace docmem::server {
 
-/// Checks a request for form and makes it a question of `principal`. A request id is drawn where
+/// Checks a request for form and makes it a question of the caller. A request id is drawn where
 /// the caller gave none, a seed too. INVALID_ARGUMENT naming the field; UNIMPLEMENTED for what
-/// doesn't exist yet.
-absl::StatusOr<Question> ToQuestion(const v1::AskRequest& request, const std::string& principal,
-                                    absl::Time deadline);
-absl::StatusOr<Question> ToQuestion(const v1::ScoreRequest& request, const std::string& principal,
-                                    absl::Time deadline);
+/// doesn't exist yet; PERMISSION_DENIED for a collection that isn't the caller's.
+absl::StatusOr<Question> ToQuestion(const v1::AskRequest& request, Call& call);
+absl::StatusOr<Question> ToQuestion(const v1::ScoreRequest& request, Call& call);
 
 v1::Started ToMessage(const AnswerStarted& started);
 v1::Progress ToMessage(const AnswerProgress& progress);

@@ -30,8 +30,7 @@ void ScoreCall::Begin() {
     if (const auto call = weak.lock()) call->question_.End(why);
   });
   if (status.ok()) {
-    absl::StatusOr<Question> question =
-        ToQuestion(*request_, call_.principal().name, call_.deadline());
+    absl::StatusOr<Question> question = ToQuestion(*request_, call_);
     status = question.ok() ? question_.Submit(*std::move(question), shared_from_this())
                            : question.status();
   }

@@ -35,7 +35,7 @@ class ServerStream final : public grpc::ServerWriteReactor<Response>,
                            public std::enable_shared_from_this<ServerStream<Response>> {
  public:
   using Source = MessageSource<Response>;
-  using MakeSource = std::function<absl::StatusOr<std::unique_ptr<Source>>(const Call&)>;
+  using MakeSource = std::function<absl::StatusOr<std::unique_ptr<Source>>(Call&)>;
 
   static grpc::ServerWriteReactor<Response>* Start(const ServiceContext& services,
                                                    const Method& method,

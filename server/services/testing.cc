@@ -107,7 +107,7 @@ TestServer::TestServer(std::unique_ptr<Authenticator> authenticator)
   int port = 0;
   builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
   for (grpc::Service* service : std::initializer_list<grpc::Service*>{
-           &collections_, &documents_, &adapters_, &trainings_, &queries_, &admin_}) {
+           &collections_, &documents_, &adapters_, &trainings_, &queries_, &admin_, &reflection_}) {
     builder.RegisterService(service);
   }
   server_ = builder.BuildAndStart();
@@ -173,6 +173,11 @@ std::string FieldOf(const grpc::Status& status) {
 
 grpc::Status CallWithEmptyMessage(const std::shared_ptr<grpc::Channel>& channel,
                                   const std::string& path) {
+  return CallWithMessage(channel, path, "");
+}
+
+grpc::Status CallWithMessage(const std::shared_ptr<grpc::Channel>& channel, const std::string& path,
+                             const std::string& bytes) {
   grpc::GenericStub stub(channel);
   grpc::ClientContext context;
   grpc::CompletionQueue queue;
@@ -186,8 +191,8 @@ grpc::Status CallWithEmptyMessage(const std::shared_ptr<grpc::Channel>& channel,
   grpc::Status status;
   call->StartCall(nullptr);
   wait();
-  const grpc::Slice nothing;
-  call->WriteLast(grpc::ByteBuffer(&nothing, 1), {}, nullptr);
+  const grpc::Slice message(bytes);
+  call->WriteLast(grpc::ByteBuffer(&message, 1), {}, nullptr);
   wait();
   grpc::ByteBuffer response;
   do {

@@ -17,6 +17,7 @@
 #include "server/services/collection_service.h"
 #include "server/services/document_service.h"
 #include "server/services/query_service.h"
+#include "server/services/reflection_service.h"
 #include "server/services/training_service.h"
 
 namespace docmem::server {
@@ -128,6 +129,7 @@ class TestServer {
                        .limits = {.max_queue = 7},
                        .queue = [this] { return queue; },
                        .drain = [this](bool drain) { lifecycle.SetDraining(drain); }}};
+  ReflectionService reflection_{context_};
   std::unique_ptr<grpc::Server> server_;
 };
 
@@ -136,7 +138,10 @@ std::string ReasonOf(const grpc::Status& status);
 /// The field that a BadRequest blames.
 std::string FieldOf(const grpc::Status& status);
 
-/// Calls any method by its path, of whatever streaming kind: one empty message, then no more.
+/// Calls any method by its path, of whatever streaming kind: one message of these bytes, then no
+/// more.
+grpc::Status CallWithMessage(const std::shared_ptr<grpc::Channel>& channel, const std::string& path,
+                             const std::string& bytes);
 grpc::Status CallWithEmptyMessage(const std::shared_ptr<grpc::Channel>& channel,
                                   const std::string& path);
 

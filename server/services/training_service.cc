@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "server/services/find_training.h"
 #include "server/services/training_messages.h"
 #include "server/services/training_watch.h"
 #include "server/services/unary.h"
@@ -25,8 +26,8 @@ TrainingService::~TrainingService() = default;
 grpc::ServerUnaryReactor* TrainingService::Start(grpc::CallbackServerContext* context,
                                                  const v1::StartTrainingRequest* request,
                                                  v1::TrainingJob* response) {
-  return RunUnary(services_, method::kTrainingStart, context, [=, this](const Call&) {
-    const auto key = CheckKey(request->collection(), request->document());
+  return RunUnary(services_, method::kTrainingStart, context, [=, this](Call& call) {
+    const auto key = CheckKey(call, request->collection(), request->document());
     if (!key.ok()) return key.status();
     auto training = ToTrainingRequest(request->options());
     if (!training.ok()) return training.status();
@@ -37,17 +38,17 @@ grpc::ServerUnaryReactor* TrainingService::Start(grpc::CallbackServerContext* co
 grpc::ServerUnaryReactor* TrainingService::Get(grpc::CallbackServerContext* context,
                                                const v1::GetTrainingJobRequest* request,
                                                v1::TrainingJob* response) {
-  return RunUnary(services_, method::kTrainingGet, context, [=, this](const Call&) {
+  return RunUnary(services_, method::kTrainingGet, context, [=, this](Call& call) {
     if (absl::Status status = CheckId("job_id", request->job_id()); !status.ok()) return status;
-    return Give((*trainings_)->Get(request->job_id()), response);
+    return Give(FindTraining(call, **trainings_, request->job_id()), response);
   });
 }
 
 grpc::ServerUnaryReactor* TrainingService::List(grpc::CallbackServerContext* context,
                                                 const v1::ListTrainingJobsRequest* request,
                                                 v1::ListTrainingJobsResponse* response) {
-  return RunUnary(services_, method::kTrainingList, context, [=, this](const Call&) {
-    const auto collection = CheckCollection(request->collection());
+  return RunUnary(services_, method::kTrainingList, context, [=, this](Call& call) {
+    const auto collection = CheckCollection(call, request->collection());
     if (!collection.ok()) return collection.status();
     const auto page = CheckPage(request->page_size(), request->page_token());
     if (!page.ok()) return page.status();
@@ -72,8 +73,10 @@ grpc::ServerWriteReactor<v1::TrainingEvent>* TrainingService::Watch(
 grpc::ServerUnaryReactor* TrainingService::Cancel(grpc::CallbackServerContext* context,
                                                   const v1::CancelTrainingRequest* request,
                                                   v1::TrainingJob* response) {
-  return RunUnary(services_, method::kTrainingCancel, context, [=, this](const Call&) {
+  return RunUnary(services_, method::kTrainingCancel, context, [=, this](Call& call) {
     if (absl::Status status = CheckId("job_id", request->job_id()); !status.ok()) return status;
+    const auto found = FindTraining(call, **trainings_, request->job_id());
+    if (!found.ok()) return found.status();
     return Give((*trainings_)->Cancel(request->job_id()), response);
   });
 }

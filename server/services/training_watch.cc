@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "server/services/find_training.h"
 #include "server/services/live_call.h"
 #include "server/services/training_messages.h"
 #include "server/services/validate.h"
@@ -36,6 +37,7 @@ void TrainingWatch::Begin() {
   });
   const std::string id = request_->job_id();
   if (status.ok()) status = CheckId("job_id", id);
+  if (status.ok()) status = FindTraining(call_, **trainings_, id).status();
   if (!status.ok()) return Close(status);
   const absl::StatusOr<uint64_t> sink = (*trainings_)->Watch(id, shared_from_this());
   if (!sink.ok()) return Close(sink.status());

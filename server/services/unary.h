@@ -12,7 +12,7 @@
 namespace docmem::server {
 
 /// Answers a unary RPC whose handler may block: guard and handler run on the executor, the
-/// reactor's thread returns at once. `handler` is `absl::Status(const Call&)`; request and response
+/// reactor's thread returns at once. `handler` is `absl::Status(Call&)`; request and response
 /// live until it has returned, even when the client is gone.
 template <class Handler>
 grpc::ServerUnaryReactor* RunUnary(const ServiceContext& services, const Method& method,

@@ -21,17 +21,34 @@ absl::Status CheckId(const std::string& field, const std::string& id) {
                                           "with a dot");
 }
 
-absl::StatusOr<std::string> CheckCollection(const std::string& collection) {
-  if (collection.empty()) return std::string(kDefaultCollection);
-  if (absl::Status status = CheckId("collection", collection); !status.ok()) return status;
-  return collection;
+absl::Status CheckCollectionId(const Principal& caller, const std::string& field,
+                               const std::string& collection) {
+  if (absl::Status status = CheckId(field, collection); !status.ok()) return status;
+  if (caller.collections.contains(collection)) return absl::OkStatus();
+  return Error(absl::StatusCode::kPermissionDenied, reason::kNotPermitted,
+               absl::StrCat("these credentials aren't for the collection '", collection, "'"));
 }
 
-absl::StatusOr<store::DocumentKey> CheckKey(const std::string& collection,
+absl::Status CheckCollectionId(Call& call, const std::string& field,
+                               const std::string& collection) {
+  absl::Status status = CheckCollectionId(call.principal(), field, collection);
+  if (!absl::IsInvalidArgument(status)) call.About(collection, "");
+  return status;
+}
+
+absl::StatusOr<std::string> CheckCollection(Call& call, const std::string& collection) {
+  const std::string& name = collection.empty() ? kDefaultCollection : collection;
+  absl::Status status = CheckCollectionId(call, "collection", name);
+  if (!status.ok()) return status;
+  return name;
+}
+
+absl::StatusOr<store::DocumentKey> CheckKey(Call& call, const std::string& collection,
                                             const std::string& document) {
-  absl::StatusOr<std::string> name = CheckCollection(collection);
+  absl::StatusOr<std::string> name = CheckCollection(call, collection);
   if (!name.ok()) return name.status();
   if (absl::Status status = CheckId("document", document); !status.ok()) return status;
+  call.About(*name, document);
   return store::DocumentKey{*std::move(name), document};
 }
 

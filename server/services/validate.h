@@ -7,6 +7,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "adapter_store/types.h"
+#include "server/interceptors/call.h"
+#include "server/interceptors/principal.h"
 
 namespace docmem::server {
 
@@ -22,13 +24,21 @@ inline constexpr size_t kMaxLabelBytes = 256;
 inline constexpr int kMaxMessageBytes = 4 << 20;
 
 /// Checks of request fields: all INVALID_ARGUMENT naming the field, none quotes a text of users.
+/// Those that take a caller or a call are also PERMISSION_DENIED, before any look-up, for a
+/// collection that it may not use: whether such a collection exists can't be told.
 
 /// [A-Za-z0-9._-]{1,128}, not starting with a dot.
 absl::Status CheckId(const std::string& field, const std::string& id);
-/// Collection (empty: `default`) and document.
-absl::StatusOr<store::DocumentKey> CheckKey(const std::string& collection,
+/// A collection's id in the field that is named, never empty.
+absl::Status CheckCollectionId(const Principal& caller, const std::string& field,
+                               const std::string& collection);
+/// The same for a call, which is then about that collection.
+absl::Status CheckCollectionId(Call& call, const std::string& field, const std::string& collection);
+/// Empty: `default`.
+absl::StatusOr<std::string> CheckCollection(Call& call, const std::string& collection);
+/// The same with a document, which the call is then about.
+absl::StatusOr<store::DocumentKey> CheckKey(Call& call, const std::string& collection,
                                             const std::string& document);
-absl::StatusOr<std::string> CheckCollection(const std::string& collection);
 /// Empty, or 64 lower-case hexadecimal digits.
 absl::Status CheckDigest(const std::string& field, const std::string& digest);
 /// LIMIT_EXCEEDED above `max_bytes`.

@@ -29,11 +29,18 @@ TEST(CheckId, HostileNamesAreRefused) {
   }
 }
 
-TEST(CheckKey, AnEmptyCollectionIsDefault) {
-  EXPECT_EQ(CheckKey("", "d")->collection, "default");
-  EXPECT_EQ(CheckKey("c", "d")->collection, "c");
-  EXPECT_EQ(FieldOf(CheckKey(".c", "d").status()), "collection");
-  EXPECT_EQ(FieldOf(CheckKey("", "").status()), "document");
+TEST(CheckCollectionId, OnlyCollectionsOfTheCallerAreLetThrough) {
+  const Principal lawyer{.collections = AllowedCollections({"law"})};
+  EXPECT_TRUE(CheckCollectionId(lawyer, "name", "law").ok());
+  for (const char* other : {"default", "la", "laws", "LAW"}) {
+    const absl::Status refused = CheckCollectionId(lawyer, "name", other);
+    EXPECT_EQ(refused.code(), absl::StatusCode::kPermissionDenied) << other;
+    EXPECT_EQ(store::ReasonOf(refused), "NOT_PERMITTED") << other;
+  }
+  for (const char* bad : {"", "../law", ".law", "la w"}) {
+    EXPECT_EQ(FieldOf(CheckCollectionId(lawyer, "name", bad)), "name") << bad;
+  }
+  EXPECT_FALSE(CheckCollectionId(Principal(), "name", "law").ok());
 }
 
 TEST(CheckPage, SizesHaveADefaultAndALimit) {

@@ -152,6 +152,20 @@ class Metrics::Impl : public prometheus::Collectable {
   Gauge& training_loss =
       Gauges(registry, "docmem_training_loss", "Loss of the last training step, in nats per token")
           .Add({});
+  Counter& token_reload_failures =
+      Counters(registry, "docmem_token_reload_failures_total",
+               "Changed token files that couldn't be taken, the one before staying in force")
+          .Add({});
+  Counter& tls_reload_failures =
+      Counters(registry, "docmem_tls_reload_failures_total",
+               "Changed certificates and keys that couldn't be taken, those before being served")
+          .Add({});
+  Family<Gauge>& certificate_expiry =
+      Gauges(registry, "docmem_tls_certificate_expiry_timestamp_seconds",
+             "When the served certificate or its chain expires, in Unix time");
+  Counter& audit_lines_lost = Counters(registry, "docmem_audit_lines_lost_total",
+                                       "Lines of the audit log that couldn't be written")
+                                  .Add({});
   Family<Gauge>& build_info = Gauges(registry, "docmem_build_info", "Always 1");
   Family<Gauge>& model_info = Gauges(registry, "docmem_model_info", "Always 1");
 
@@ -261,6 +275,18 @@ void Metrics::BuildFinished(const BuildMeasures& build) {
 void Metrics::TrainingStepFinished(double loss) {
   impl_->training_steps.Increment();
   impl_->training_loss.Set(loss);
+}
+
+void Metrics::TokenReloadFailed() { impl_->token_reload_failures.Increment(); }
+
+void Metrics::TlsReloadFailed() { impl_->tls_reload_failures.Increment(); }
+
+void Metrics::AuditLinesLost(uint64_t lines) {
+  impl_->audit_lines_lost.Increment(static_cast<double>(lines));
+}
+
+void Metrics::SetCertificateExpiry(absl::Time expires) {
+  impl_->certificate_expiry.Add({}).Set(absl::ToDoubleSeconds(expires - absl::UnixEpoch()));
 }
 
 void Metrics::SetModel(const ModelLabels& model) {

@@ -66,6 +66,14 @@ class Metrics {
   void BuildFinished(const BuildMeasures& build);
   /// `loss` in nats per label token.
   void TrainingStepFinished(double loss);
+  /// A changed token file couldn't be taken.
+  void TokenReloadFailed();
+  /// A changed certificate, key or client CA couldn't be taken.
+  void TlsReloadFailed();
+  /// Lines of the audit log that couldn't be written.
+  void AuditLinesLost(uint64_t lines);
+  /// Of the certificate that is served; never called without TLS.
+  void SetCertificateExpiry(absl::Time expires);
   void SetModel(const ModelLabels& model);
 
   /// Called at each scrape on the scraper's thread, may block; empty: nothing to read. When this

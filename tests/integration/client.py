@@ -28,13 +28,16 @@ class _Bounded(
     grpc.StreamUnaryClientInterceptor,
     grpc.StreamStreamClientInterceptor,
 ):
-    """Gives every call that has no timeout one."""
+    """Gives every call that has no timeout one, and every call the token, if there is one."""
+
+    def __init__(self, token):
+        self._metadata = [("authorization", f"Bearer {token}")] if token else []
 
     def intercept_unary_unary(self, continuation, details, request):
         bounded = _CallDetails(
             details.method,
             TIMEOUT_S if details.timeout is None else details.timeout,
-            details.metadata,
+            [*(details.metadata or ()), *self._metadata],
             details.credentials,
             details.wait_for_ready,
             details.compression,
@@ -134,11 +137,18 @@ def upload_messages(document, files, *, end=True, **header):
 class Client:
     """Stubs of all services (`collections`, `documents`, …) and the common calls."""
 
-    def __init__(self, address, bounded=True, options=()):
+    def __init__(self, address, bounded=True, options=(), token="", credentials=None):
+        """Without `bounded` calls have neither timeout nor token. `credentials`: of TLS."""
         own = [("grpc.enable_retries", 0), ("grpc.use_local_subchannel_pool", 1)]
         own += [("grpc.max_receive_message_length", -1)]
-        self.channel = grpc.insecure_channel(address, options=[*own, *options])
-        channel = grpc.intercept_channel(self.channel, _Bounded()) if bounded else self.channel
+        own += options
+        if credentials:
+            self.channel = grpc.secure_channel(address, credentials, options=own)
+        else:
+            self.channel = grpc.insecure_channel(address, options=own)
+        channel = self.channel
+        if bounded:
+            channel = grpc.intercept_channel(channel, _Bounded(token))
         self.collections = SERVICES["collection"](channel)
         self.documents = SERVICES["document"](channel)
         self.adapters = SERVICES["adapter"](channel)

@@ -11,9 +11,11 @@ import urllib.parse
 import urllib.request
 
 import deployed
+import grpc
 import yaml
 
 sys.path.append(str(deployed.ROOT / "tests/integration"))
+from certificates import Authority  # noqa: E402
 from client import ask_request, refusal  # noqa: E402
 from daemon import Daemon, eventually  # noqa: E402
 from folders import adapter, patient_model  # noqa: E402
@@ -136,8 +138,10 @@ def hold(client, prometheus):
         stream.cancel()
 
 
-def play(daemon, prometheus):
-    client = daemon.client()
+def play(daemon, authority, prometheus):
+    client = daemon.client(
+        credentials=grpc.ssl_channel_credentials(authority.certificate.read_bytes()),
+        options=[("grpc.ssl_target_name_override", "localhost")])
     prometheus.wait_for_scrapes()
     fill(client)
     enough = prometheus.scrapes() + 3 * SCRAPES_PER_PHASE
@@ -150,13 +154,16 @@ def play(daemon, prometheus):
 @contextlib.contextmanager
 def played(folder):
     """The Prometheus, still running, after all has happened."""
+    authority = Authority(folder / "authority")
+    pair = authority.issue("docmem")
     daemon = Daemon(folder, "--device-budget", "640KiB", "--checkpoint-seconds", "1",
                     "--max-sequences", SEQUENCES, "--max-queue", QUEUE,
+                    "--tls-cert", pair.certificate, "--tls-key", pair.key,
                     model=patient_model(folder / "models"))
     with contextlib.ExitStack() as ends:
         ends.callback(daemon.end)
         prometheus = Prometheus(folder, daemon.start())
         ends.callback(prometheus.end)
-        play(daemon, prometheus)
+        play(daemon, authority, prometheus)
         yield prometheus
     daemon.check_log()

@@ -80,6 +80,26 @@ def test_the_environment_names_daemon_and_token(fake, monkeypatch):
     assert fake.tries[0].metadata["authorization"] == "Bearer secret"
 
 
+def test_a_token_comes_from_its_file_before_the_environment(fake, monkeypatch, tmp_path):
+    (tmp_path / "token").write_text("from-file\n")
+    monkeypatch.setenv("DOCMEM_TOKEN", "from-environment")
+    with docmem.Client(fake.address, token_file=tmp_path / "token") as client:
+        client.admin.status()
+    assert fake.tries[-1].metadata["authorization"] == "Bearer from-file"
+
+
+@pytest.mark.parametrize("address", ["10.0.0.1:1", "daemon.test:1", "127.evil.test:1", "[::2]:1"])
+def test_a_token_goes_in_plain_text_to_this_machine_only(address):
+    with pytest.raises(ValueError, match="plain text") as caught:
+        docmem.Client(address, token="secret")
+    assert "secret" not in str(caught.value)
+    docmem.Client(address).close()
+    docmem.Client(address, token="secret", insecure=True).close()
+    docmem.Client(address, token="secret", tls=docmem.Tls()).close()
+    for here in ("localhost:1", "127.3.2.1:1", "[::1]:1"):
+        docmem.Client(here, token="secret").close()
+
+
 def test_a_token_with_a_line_end_is_refused():
     with pytest.raises(ValueError, match="token"):
         docmem.Client("localhost:7600", token="secret\n")

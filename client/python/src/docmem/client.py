@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Self
 
 from docmem._adapters import Adapters
@@ -13,7 +14,14 @@ from docmem._operation import Awaiting, Blocking
 from docmem._queries import Queries
 from docmem._services import Admin, Collections, Trainings
 from docmem._transport import AsyncTransport, BlockingTransport, Transport, drive
-from docmem.options import RetryFunction, RetryPolicy, Tls, checked_address, checked_token
+from docmem.options import (
+    RetryFunction,
+    RetryPolicy,
+    Tls,
+    checked_address,
+    checked_token,
+    is_loopback,
+)
 
 
 class _Connection:
@@ -26,13 +34,22 @@ class _Connection:
         address: str | None = None,
         *,
         token: str | None = None,
+        token_file: str | Path | None = None,
         tls: Tls | None = None,
+        insecure: bool = False,
         retry: RetryPolicy | None = None,
     ) -> None:
-        """`address`: HOST:PORT; None: DOCMEM_ADDRESS, else 127.0.0.1:7600. `token`: None:
-        DOCMEM_TOKEN. ValueError where one is malformed. `tls`: None: plain text; OSError where a
-        file can't be read."""
-        address, token = checked_address(address), checked_token(token)
+        """`address`: HOST:PORT; None: DOCMEM_ADDRESS, else 127.0.0.1:7600. `token`: None: that in
+        `token_file`, else DOCMEM_TOKEN. `tls`: None: plain text; a token is then sent to loopback
+        only, or anywhere with `insecure`, for a network that itself keeps others from reading
+        along. ValueError where one is malformed or wouldn't be safe; OSError where a file can't be
+        read."""
+        address, token = checked_address(address), checked_token(token, token_file)
+        if token and not tls and not insecure and not is_loopback(address):
+            raise ValueError(
+                f"the token would go to {address} in plain text; use tls=, or insecure=True where "
+                "the network itself keeps others from reading along"
+            )
         settings = ChannelSettings(address, None)
         if tls:
             settings = ChannelSettings(address, tls.credentials(), tls.server_name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import re
 from collections.abc import Callable
@@ -77,9 +78,19 @@ def checked_address(address: str | None) -> str:
     return address
 
 
-def checked_token(token: str | None) -> str:
-    """None: DOCMEM_TOKEN; empty: none."""
-    token = os.environ.get("DOCMEM_TOKEN", "") if token is None else token
+def is_loopback(address: str) -> bool:
+    """Of an address that was checked. A name other than localhost could be any machine's."""
+    host = address.rpartition(":")[0].strip("[]")
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def checked_token(token: str | None, file: str | Path | None = None) -> str:
+    """None: the file's content, else DOCMEM_TOKEN; empty: none."""
+    if token is None:
+        token = Path(file).read_text().strip() if file else os.environ.get("DOCMEM_TOKEN", "")
     if not _TOKEN.fullmatch(token):
         raise ValueError("the token has characters that no token has")
     return token
