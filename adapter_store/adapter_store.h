@@ -97,7 +97,10 @@ class AdapterStore {
   /// Without counting what is in it: cheap enough for every request.
   virtual absl::StatusOr<CollectionSettings> GetCollectionSettings(const std::string& name) = 0;
   virtual absl::StatusOr<Page<Collection>> ListCollections(const PageRequest& page) = 0;
-  /// `edit` changes the settings in place inside the transaction; its failure is returned.
+  /// `edit` changes the settings in place inside the transaction; its failure is returned. Where
+  /// `lexical_index` is on afterwards, retained texts that aren't indexed yet are, one by one: on
+  /// failure the setting stays and the next `Open` goes on. Where it is switched off, the index
+  /// goes.
   virtual absl::StatusOr<Collection> UpdateCollection(
       const std::string& name, uint64_t revision,
       absl::FunctionRef<absl::Status(CollectionSettings&)> edit) = 0;
@@ -129,6 +132,13 @@ class AdapterStore {
   /// one of that id is ready and `replaces` is its revision (else ABORTED), or it has failed.
   virtual absl::StatusOr<std::unique_ptr<DocumentImport>> BeginImport(const DocumentKey& key,
                                                                       uint64_t replaces) = 0;
+
+  /// The at most `k` ready documents of the collection that fit the question best, by their words.
+  /// FAILED_PRECONDITION where the collection has no lexical index. Documents that came without a
+  /// text (an archive of one that isn't retained), or whose text wasn't retained when the index was
+  /// switched on, aren't found.
+  virtual absl::StatusOr<RouteResult> Route(const std::string& collection,
+                                            const std::string& question, uint32_t k) = 0;
 
   // ---- Caches ----
   /// Adds caches to a ready document whose text is still `text_sha256` (else ABORTED) and that

@@ -5,6 +5,7 @@
 #include "adapter_store/errors.h"
 #include "adapter_store/names.h"
 #include "adapter_store/page_token.h"
+#include "adapter_store/registry/word_table.h"
 #include "adapter_store/status_macros.h"
 #include "adapter_store/store_impl.h"
 
@@ -113,9 +114,13 @@ absl::StatusOr<Collection> StoreImpl::UpdateCollection(
     ++row.revision;
     row.updated = Now();
     STORE_RETURN_IF_ERROR(UpdateCollectionRow(sql, row));
+    if (!row.settings.lexical_index) {
+      STORE_RETURN_IF_ERROR(DeleteWordsOfCollection(sql, row.id));
+    }
     STORE_ASSIGN_OR_RETURN(collection, LoadCollection(sql, row));
     return absl::OkStatus();
   }));
+  if (collection.settings.lexical_index) STORE_RETURN_IF_ERROR(CompleteIndex(name));
   return collection;
 }
 

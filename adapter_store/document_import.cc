@@ -72,6 +72,7 @@ class DocumentImportImpl final : public DocumentImport {
   const absl::Time now_;
   std::unique_ptr<WrittenBatch> batch_;
   std::optional<StoredFile> text_;
+  TextWords words_;  // of the text
   std::vector<StagedCache> caches_;
   std::vector<StagedAdapter> adapters_;
 };
@@ -90,6 +91,7 @@ absl::Status DocumentImportImpl::AddText(const std::string& text) {
   STORE_ASSIGN_OR_RETURN(const std::vector<StoredFile> files,
                          Stage({{&file, ArtifactKind::kText}}));
   text_ = files.front();
+  words_ = CountText(text);
   return absl::OkStatus();
 }
 
@@ -157,6 +159,9 @@ absl::Status DocumentImportImpl::Insert(Sql& sql, const ImportedDocument& docume
   for (const StoredFile& file : batch_->files()) new_bytes += file.bytes;
   STORE_RETURN_IF_ERROR(CheckQuota(sql, collection, 1, new_bytes));
   STORE_ASSIGN_OR_RETURN(row.id, InsertDocument(sql, row));
+  if (text_.has_value()) {
+    STORE_RETURN_IF_ERROR(IndexDocument(sql, collection, row, words_));
+  }
   return InsertArtifacts(sql, row, deleted);
 }
 

@@ -37,7 +37,7 @@ class DocumentImport {
  public:
   virtual ~DocumentImport() = default;
 
-  /// At most once; without it the document's text isn't retained.
+  /// At most once; without it the document's text isn't retained, nor are its words counted.
   virtual absl::Status AddText(const std::string& text) = 0;
   virtual absl::Status AddCache(const NewCache& cache) = 0;
   virtual absl::Status AddAdapter(const ImportedAdapter& adapter) = 0;

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "adapter_store/errors.h"
 #include "adapter_store/names.h"
+#include "adapter_store/registry/word_table.h"
 #include "adapter_store/status_macros.h"
 
 namespace docmem::store {
@@ -216,6 +217,16 @@ absl::Status InsertAdapterFiles(Sql& sql, const AdapterRow& row,
                          row.document_id, 0, row.id}));
   }
   return absl::OkStatus();
+}
+
+absl::Status IndexDocument(Sql& sql, const CollectionRow& collection, const DocumentRow& row,
+                           const TextWords& words) {
+  if (!collection.settings.lexical_index) return absl::OkStatus();
+  return InsertWords(sql, collection.id, row.id, words, CountTitle(row.spec.title));
+}
+
+absl::Status IndexTitle(Sql& sql, const DocumentRow& row) {
+  return PutTitleWords(sql, row.id, CountTitle(row.spec.title));
 }
 
 absl::Status RemoveCache(Sql& sql, DocumentRow& document, const CacheRow& cache,

@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "adapter_store/artifact_writer.h"
+#include "adapter_store/lexical/word_counts.h"
 #include "adapter_store/registry/artifact_tables.h"
 #include "adapter_store/registry/collection_table.h"
 #include "adapter_store/registry/document_table.h"
@@ -52,6 +53,12 @@ absl::Status RequireMakers(Sql& sql, const DocumentRow& document, const CacheSpe
 /// Rows for the files of an adapter that has its row; the last file is the packed one.
 absl::Status InsertAdapterFiles(Sql& sql, const AdapterRow& row,
                                 const std::vector<StoredFile>& files);
+/// Keeps the words of text and title where the collection has a lexical index. The text's are
+/// counted before: that takes a while, for which other writers would wait.
+absl::Status IndexDocument(Sql& sql, const CollectionRow& collection, const DocumentRow& row,
+                           const TextWords& words);
+/// Counts the words of a changed title where those of the text are kept.
+absl::Status IndexTitle(Sql& sql, const DocumentRow& row);
 /// Removes cache and file rows; the files go to `deleted`. Mends the document's default.
 absl::Status RemoveCache(Sql& sql, DocumentRow& document, const CacheRow& cache,
                          std::vector<IntentFile>& deleted);

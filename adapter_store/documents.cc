@@ -8,6 +8,7 @@
 #include "adapter_store/files/text_codec.h"
 #include "adapter_store/names.h"
 #include "adapter_store/page_token.h"
+#include "adapter_store/registry/word_table.h"
 #include "adapter_store/status_macros.h"
 #include "adapter_store/store_impl.h"
 
@@ -59,6 +60,7 @@ absl::Status CheckPublish(const DocumentRow& row, const DocumentPublication& pub
 absl::Status RetireText(Sql& sql, DocumentRow& row, const DocumentSpec& spec,
                         std::vector<IntentFile>& deleted) {
   STORE_RETURN_IF_ERROR(DoomFiles(sql, row.id, 0, 0, deleted));
+  STORE_RETURN_IF_ERROR(DeleteWords(sql, row.id));
   STORE_ASSIGN_OR_RETURN(const std::vector<CacheRow> caches, CachesOf(sql, row.id));
   for (const CacheRow& cache : caches) {
     STORE_RETURN_IF_ERROR(RemoveCache(sql, row, cache, deleted));
@@ -157,15 +159,18 @@ absl::StatusOr<Document> StoreImpl::PublishDocument(const DocumentPublication& p
     return CheckPublish(row, publication);
   }));
 
-  const std::string frame = publication.text.has_value() ? CompressText(*publication.text) : "";
+  const bool keep_text = publication.text.has_value() && publication.retain_text;
+  const std::string frame = keep_text ? CompressText(*publication.text) : "";
   const NewFile text = FileFromMemory(kTextFileName, std::as_bytes(std::span<const char>(frame)));
   std::vector<PlannedFile> planned;
   planned.reserve(publication.caches.size() + 1);
   for (const NewCache& cache : publication.caches) {
     planned.push_back({&cache.file, ArtifactKind::kCache});
   }
-  if (publication.text.has_value()) planned.push_back({&text, ArtifactKind::kText});
+  if (keep_text) planned.push_back({&text, ArtifactKind::kText});
   STORE_ASSIGN_OR_RETURN(std::unique_ptr<WrittenBatch> batch, parts_.publisher->Write(planned));
+  Prepared prepared{batch->files(), std::nullopt};
+  if (publication.text.has_value()) prepared.words = CountText(*publication.text);
 
   const auto make_rows = [&](Sql& sql, std::vector<IntentFile>& deleted) -> absl::Status {
     STORE_ASSIGN_OR_RETURN(DocumentRow row, RequireDocument(sql, publication.key));
@@ -173,17 +178,17 @@ absl::StatusOr<Document> StoreImpl::PublishDocument(const DocumentPublication& p
     if (publication.replaces != 0) {
       STORE_RETURN_IF_ERROR(RetireText(sql, row, publication.spec, deleted));
     }
-    return MakeReady(sql, std::move(row), publication, batch->files(), deleted);
+    return MakeReady(sql, std::move(row), publication, prepared, deleted);
   };
   STORE_RETURN_IF_ERROR(parts_.publisher->Commit(batch.get(), make_rows));
   return GetDocument(publication.key);
 }
 
 absl::Status StoreImpl::MakeReady(Sql& sql, DocumentRow row, const DocumentPublication& publication,
-                                  const std::vector<StoredFile>& files,
-                                  std::vector<IntentFile>& deleted) {
+                                  const Prepared& prepared, std::vector<IntentFile>& deleted) {
   STORE_ASSIGN_OR_RETURN(const CollectionRow collection,
                          RequireCollection(sql, publication.key.collection));
+  const std::vector<StoredFile>& files = prepared.files;
   uint64_t new_bytes = 0;
   for (const StoredFile& file : files) new_bytes += file.bytes;
   STORE_RETURN_IF_ERROR(CheckQuota(sql, collection, 0, new_bytes));
@@ -193,8 +198,11 @@ absl::Status StoreImpl::MakeReady(Sql& sql, DocumentRow row, const DocumentPubli
     caches.push_back({&publication.caches[i].spec, &files[i]});
   }
   STORE_RETURN_IF_ERROR(AddCaches(sql, row, caches, Now(), deleted).status());
-  if (publication.text.has_value()) {
+  if (files.size() > caches.size()) {
     STORE_RETURN_IF_ERROR(InsertFile(sql, {files.back(), FileRole::kText, row.id}));
+  }
+  if (prepared.words.has_value()) {
+    STORE_RETURN_IF_ERROR(IndexDocument(sql, collection, row, *prepared.words));
   }
   row.state = DocumentState::kReady;
   row.builder.clear();
@@ -270,7 +278,10 @@ absl::StatusOr<Document> StoreImpl::UpdateDocument(const DocumentKey& key, uint6
         if (row.damaged || row.state == DocumentState::kQuarantined) {
           return CheckBegin(row, row.spec, 0);
         }
-        if (edit.title.has_value()) row.spec.title = *edit.title;
+        if (edit.title.has_value()) {
+          row.spec.title = *edit.title;
+          STORE_RETURN_IF_ERROR(IndexTitle(sql, row));
+        }
         if (edit.pinned.has_value()) row.spec.pinned = *edit.pinned;
         if (edit.evaluation.has_value()) row.evaluation = *edit.evaluation;
         if (edit.labels.has_value()) {

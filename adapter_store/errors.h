@@ -27,6 +27,7 @@ inline constexpr char kJobFinished[] = "JOB_FINISHED";
 inline constexpr char kCollectionNotEmpty[] = "COLLECTION_NOT_EMPTY";
 inline constexpr char kCollectionProtected[] = "COLLECTION_PROTECTED";
 inline constexpr char kDocumentNotReady[] = "DOCUMENT_NOT_READY";
+inline constexpr char kLexicalIndexOff[] = "LEXICAL_INDEX_OFF";
 inline constexpr char kTextNotRetained[] = "TEXT_NOT_RETAINED";
 inline constexpr char kDeviceBudgetExceeded[] = "DEVICE_BUDGET_EXCEEDED";
 inline constexpr char kHostBudgetExceeded[] = "HOST_BUDGET_EXCEEDED";

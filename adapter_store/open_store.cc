@@ -10,6 +10,7 @@
 #include "adapter_store/errors.h"
 #include "adapter_store/names.h"
 #include "adapter_store/registry/training_job_table.h"
+#include "adapter_store/registry/word_table.h"
 #include "adapter_store/status_macros.h"
 #include "adapter_store/store_impl.h"
 
@@ -87,6 +88,7 @@ absl::Status MarkQuarantined(Sql& sql, DocumentRow row, const std::string& why, 
     row.default_cache_id.clear();
     row.builder.clear();
   }
+  STORE_RETURN_IF_ERROR(DeleteWords(sql, row.id));
   row.state = DocumentState::kQuarantined;
   row.state_reason = why;
   row.updated = now;
@@ -128,6 +130,7 @@ absl::Status MendCollections(Sql& sql, absl::Time now) {
       row.updated = now;
       ++row.revision;
       STORE_RETURN_IF_ERROR(UpdateCollectionRow(sql, row));
+      STORE_RETURN_IF_ERROR(DeleteWordsOfCollection(sql, row.id));
     }
     if (rows.empty()) break;
   }
@@ -216,6 +219,7 @@ absl::StatusOr<std::unique_ptr<AdapterStore>> AdapterStore::Open(AdapterStoreOpt
   auto store = std::make_unique<StoreImpl>(std::move(parts));
   STORE_RETURN_IF_ERROR(store->Mend());
   STORE_RETURN_IF_ERROR(store->Prepare());
+  STORE_RETURN_IF_ERROR(store->CompleteIndexes());
   return store;
 }
 

@@ -24,8 +24,11 @@ struct DocumentPublication {
   uint64_t replaces = 0;  ///< revision of the ready document that is overwritten; 0: none is
   DocumentSpec spec;
   uint32_t document_tokens = 0;
-  std::optional<std::string> text;  ///< stored compressed; absent: not retained
-  std::vector<NewCache> caches;     ///< the first becomes the default
+  /// Stored compressed where it is retained; a lexical index counts its words in any case. Absent:
+  /// neither.
+  std::optional<std::string> text;
+  bool retain_text = true;
+  std::vector<NewCache> caches;  ///< the first becomes the default
 };
 
 struct AdapterPublication {

@@ -9,6 +9,7 @@
 #include "adapter_store/adapter_store.h"
 #include "adapter_store/files/artifact_files.h"
 #include "adapter_store/files/file_system.h"
+#include "adapter_store/lexical/word_counts.h"
 #include "adapter_store/publisher.h"
 #include "adapter_store/registry/artifact_tables.h"
 #include "adapter_store/registry/collection_table.h"
@@ -18,8 +19,8 @@
 namespace docmem::store {
 
 /// The one implementation of `AdapterStore`; its contract is there. Sources: open_store.cc,
-/// collections.cc, documents.cc, document_import.cc, caches.cc, adapters.cc, training_jobs.cc,
-/// stored_bytes.cc.
+/// collections.cc, documents.cc, document_import.cc, route.cc, caches.cc, adapters.cc,
+/// training_jobs.cc, stored_bytes.cc.
 class StoreImpl : public AdapterStore {
  public:
   /// What `Open` has made ready.
@@ -59,6 +60,9 @@ class StoreImpl : public AdapterStore {
   absl::StatusOr<std::unique_ptr<DocumentImport>> BeginImport(const DocumentKey& key,
                                                               uint64_t replaces) override;
 
+  absl::StatusOr<RouteResult> Route(const std::string& collection, const std::string& question,
+                                    uint32_t k) override;
+
   absl::StatusOr<Document> PublishCaches(const DocumentKey& key, const std::string& text_sha256,
                                          const std::vector<NewCache>& caches) override;
   absl::Status DeleteCache(const DocumentKey& key, const std::string& cache_id) override;
@@ -96,14 +100,24 @@ class StoreImpl : public AdapterStore {
   absl::Status Mend();
   /// For `Open`: garbage and the spare file. A full disk is no failure.
   absl::Status Prepare();
+  /// Counts the words of retained texts where a lexical index lacks them.
+  absl::Status CompleteIndex(const std::string& collection);
+  /// For `Open`: of all collections.
+  absl::Status CompleteIndexes();
 
  private:
   Registry& registry() { return *parts_.registry; }
   absl::Time Now() const { return parts_.clock(); }
 
+  // What of a publication is made before its transaction.
+  struct Prepared {
+    std::vector<StoredFile> files;   // as they were planned
+    std::optional<TextWords> words;  // of the text, if there is one
+  };
+
   // Inside the transactions of PublishDocument and PublishAdapter; `files` as they were planned.
   absl::Status MakeReady(Sql& sql, DocumentRow row, const DocumentPublication& publication,
-                         const std::vector<StoredFile>& files, std::vector<IntentFile>& deleted);
+                         const Prepared& prepared, std::vector<IntentFile>& deleted);
   absl::StatusOr<uint32_t> AddAdapter(Sql& sql, DocumentRow& document,
                                       const AdapterPublication& publication,
                                       const std::vector<StoredFile>& files,

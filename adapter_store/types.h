@@ -173,6 +173,20 @@ struct TrainingJobEdit {
   std::optional<std::string> report;
 };
 
+/// A document that may answer a question. Scores are from 0 to 1, with one meaning in all
+/// collections; how they come about is in lexical/ranking.h.
+struct RankedDocument {
+  DocumentKey key;
+  std::string title;
+  double score = 0;
+  double best_chunk_score = 0;  ///< of the chunk that fits best, a part of `score`
+};
+
+struct RouteResult {
+  std::vector<RankedDocument> documents;  ///< best first
+  bool abstained = false;                 ///< nothing fits; `documents` are the nearest
+};
+
 struct PageRequest {
   uint32_t size = 100;  ///< 1 to 1000
   std::string token;    ///< of the page before; empty: the first

@@ -39,4 +39,9 @@ if(NOT DOCMEM_ENGINE_ONLY)
   find_package(CLI11 CONFIG REQUIRED)
   pkg_check_modules(TOMLPLUSPLUS REQUIRED IMPORTED_TARGET tomlplusplus)
   pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd)
+  find_path(STEMMER_INCLUDE_DIR libstemmer.h REQUIRED)  # comes without a package of its own
+  find_library(STEMMER_LIBRARY stemmer REQUIRED)
+  add_library(Stemmer::Stemmer UNKNOWN IMPORTED)
+  set_target_properties(Stemmer::Stemmer PROPERTIES IMPORTED_LOCATION "${STEMMER_LIBRARY}"
+                        INTERFACE_INCLUDE_DIRECTORIES "${STEMMER_INCLUDE_DIR}")
 endif()

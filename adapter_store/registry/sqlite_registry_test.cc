@@ -110,7 +110,7 @@ TEST_F(SqliteRegistryTest, DatabaseOfVersionOneIsMigratedWithAllItsRowsWhole) {
                 }).ok());
     return absl::OkStatus();
   }));
-  EXPECT_EQ(*Value(**registry, "SELECT CAST(user_version AS TEXT) FROM pragma_user_version"), "3");
+  EXPECT_EQ(*Value(**registry, "SELECT CAST(user_version AS TEXT) FROM pragma_user_version"), "4");
   ASSERT_OK((*registry)->Write([](Sql& sql) -> absl::Status {
     STORE_ASSIGN_OR_RETURN(auto files, FilesOf(sql, 1));
     for (const FileRow& file : files) STORE_RETURN_IF_ERROR(UpdateFileRow(sql, file));

@@ -161,7 +161,30 @@ constexpr char kVersion3[] = R"sql(
 ALTER TABLE caches ADD COLUMN system_text TEXT;
 )sql";
 
-constexpr const char* kMigrations[] = {kVersion1, kVersion2, kVersion3};
+// How often words occur in the documents of collections with a lexical index. `term` and
+// `in_chunks` are those of adapter_store/lexical/word_counts.h.
+constexpr char kVersion4[] = R"sql(
+CREATE TABLE word_documents (
+  document_id INTEGER PRIMARY KEY REFERENCES documents (id) ON DELETE CASCADE,
+  collection_id INTEGER NOT NULL REFERENCES collections (id),
+  words INTEGER NOT NULL,
+  chunks INTEGER NOT NULL
+) STRICT;
+CREATE INDEX word_documents_by_collection ON word_documents (collection_id, words, chunks);
+
+CREATE TABLE word_postings (
+  collection_id INTEGER NOT NULL,
+  term INTEGER NOT NULL,
+  document_id INTEGER NOT NULL REFERENCES word_documents (document_id) ON DELETE CASCADE,
+  words INTEGER NOT NULL,
+  in_title INTEGER NOT NULL,
+  in_chunks TEXT NOT NULL,
+  PRIMARY KEY (collection_id, term, document_id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX word_postings_by_document ON word_postings (document_id);
+)sql";
+
+constexpr const char* kMigrations[] = {kVersion1, kVersion2, kVersion3, kVersion4};
 
 }  // namespace
 

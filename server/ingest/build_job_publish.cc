@@ -67,7 +67,8 @@ absl::StatusOr<store::Document> BuildJob::PublishFiles() {
                       .pinned = request_.pin,
                       .system_text = system_text_};
   publication.document_tokens = static_cast<uint32_t>(context_.ids.size() - context_.head_tokens);
-  if (retain) publication.text = request_.text;
+  publication.text = request_.text;
+  publication.retain_text = retain;
   publication.caches = std::move(caches);
   return store->PublishDocument(publication);
 }

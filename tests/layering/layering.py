@@ -22,7 +22,7 @@ FOLDERS = {
 # folder's own files, "" being all those not named by another part.
 PARTS = {
     "engine": ["formats", "text", "kernels", "model", "compression", "sampling", "artifacts", ""],
-    "adapter_store": ["base", "files", "registry", "resident", ""],
+    "adapter_store": ["base", "files", "lexical", "registry", "resident", ""],
     "server": ["errors", "telemetry", "runtime", "ingest", "query", "jobs", "interceptors",
                "services", ""],
 }
