@@ -107,7 +107,7 @@ class Daemon {
                               .archives = &late_archives_}};
   AdapterService adapters_{context_, {&late_store_, &late_residency_, &late_intake_}};
   TrainingService trainings_{context_, &late_trainings_};
-  QueryService queries_{context_, &late_asker_};
+  QueryService queries_{context_, &late_asker_, &late_store_};
   AdminService admin_{context_, AdminParts()};
   ReflectionService reflection_{context_};
   HealthService health_{&lifecycle_, [this] { return Alive(); }};

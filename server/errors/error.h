@@ -16,6 +16,7 @@ inline constexpr char kCacheAmbiguous[] = "CACHE_AMBIGUOUS";
 inline constexpr char kChecksumMismatch[] = "CHECKSUM_MISMATCH";
 inline constexpr char kStreamIncomplete[] = "STREAM_INCOMPLETE";
 inline constexpr char kAdapterInvalid[] = "ADAPTER_INVALID";
+inline constexpr char kNoDocumentFits[] = "NO_DOCUMENT_FITS";
 inline constexpr char kRequestIdInUse[] = "REQUEST_ID_IN_USE";
 inline constexpr char kIdentityMismatch[] = "IDENTITY_MISMATCH";
 inline constexpr char kAdapterMismatch[] = "ADAPTER_MISMATCH";
@@ -56,12 +57,6 @@ inline absl::Status InvalidField(const std::string& field, const std::string& me
                                  const char* reason = reason::kInvalidField) {
   return Error(absl::StatusCode::kInvalidArgument, reason, field + ": " + message,
                {{"field", field}});
-}
-
-/// UNIMPLEMENTED; `what` is the RPC or option, e.g. "Export" or "kv_dtype INT8".
-inline absl::Status NotImplemented(const std::string& what) {
-  return Error(absl::StatusCode::kUnimplemented, reason::kNotImplemented,
-               what + " isn't implemented in this version");
 }
 
 }  // namespace docmem::server

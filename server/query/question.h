@@ -29,7 +29,7 @@ struct Question {
   Priority priority = Priority::kInteractive;
   QuestionLimits limits;  ///< of the principal
 
-  store::DocumentKey document;
+  store::DocumentKey document;  ///< id empty: the one of the collection that fits best
   std::optional<engine::Mode> mode;
   std::optional<uint32_t> ratio_ppm;
   std::string cache_id;  ///< empty: by ratio, or the document's default

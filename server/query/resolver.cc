@@ -64,7 +64,9 @@ absl::StatusOr<engine::AdapterScope> DecideScope(const Question& question, Mode 
 }  // namespace
 
 absl::StatusOr<ResolvedQuestion> Resolver::Resolve(const Question& question) const {
-  absl::StatusOr<store::Document> document = store_->GetDocument(question.document);
+  const absl::StatusOr<store::DocumentKey> key = ChooseDocument(question);
+  if (!key.ok()) return key.status();
+  absl::StatusOr<store::Document> document = store_->GetDocument(*key);
   if (!document.ok()) return document.status();
   if (absl::Status status = CheckReady(*document); !status.ok()) return status;
 
@@ -97,6 +99,17 @@ absl::StatusOr<ResolvedQuestion> Resolver::Resolve(const Question& question) con
   if (absl::Status status = EncodePrompt(question, resolved); !status.ok()) return status;
   if (absl::Status status = CheckLength(question, resolved); !status.ok()) return status;
   return resolved;
+}
+
+absl::StatusOr<store::DocumentKey> Resolver::ChooseDocument(const Question& question) const {
+  if (!question.document.id.empty()) return question.document;
+  const std::string& collection = question.document.collection;
+  const absl::StatusOr<store::RouteResult> routed = store_->Route(collection, question.question, 1);
+  if (!routed.ok()) return routed.status();
+  if (!routed->abstained) return routed->documents.front().key;
+  return Error(absl::StatusCode::kNotFound, reason::kNoDocumentFits,
+               absl::StrCat("no document of collection '", collection,
+                            "' fits the question; name one, or ask in other words"));
 }
 
 absl::StatusOr<Mode> Resolver::DecideMode(const Question& question,

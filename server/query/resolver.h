@@ -27,9 +27,9 @@ struct ResolvedQuestion {
   std::vector<int32_t> answer_ids;  ///< of the answer to score; else empty
 };
 
-/// Looks up document, cache and adapter, decides the mode, and encodes the prompt. Blocks on the
-/// registry: never from an RPC reactor or the engine thread. Errors as the Ask RPC lists them; what
-/// doesn't fit together is refused here, before any load.
+/// Looks up document (routing where none is named), cache and adapter, decides the mode, and
+/// encodes the prompt. Blocks on the registry: never from an RPC reactor or the engine thread.
+/// Errors as the Ask RPC lists them; what doesn't fit together is refused here, before any load.
 class Resolver {
  public:
   Resolver(std::shared_ptr<const engine::Engine> engine, store::AdapterStore* store)
@@ -38,6 +38,7 @@ class Resolver {
   absl::StatusOr<ResolvedQuestion> Resolve(const Question& question) const;
 
  private:
+  absl::StatusOr<store::DocumentKey> ChooseDocument(const Question& question) const;
   absl::StatusOr<engine::Mode> DecideMode(const Question& question,
                                           const store::Document& document) const;
   absl::Status EncodePrompt(const Question& question, ResolvedQuestion& resolved) const;

@@ -117,8 +117,9 @@ void Scheduler::Resolved(const LivePtr& live, absl::StatusOr<ResolvedQuestion> r
 }
 
 void Scheduler::BuildCache(const LivePtr& live) {
-  // Mode and adapter are as admitted, also when the document's current adapter changes meanwhile.
+  // Document, mode and adapter are as admitted, also when others fit or become current meanwhile.
   Question admitted = live->question();
+  admitted.document = live->resolved.document;
   admitted.mode = live->resolved.mode;
   admitted.adapter_version = live->resolved.adapter ? live->resolved.adapter->version : 0;
   CacheBuildRequest request;

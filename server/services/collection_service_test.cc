@@ -93,9 +93,6 @@ TEST_F(CollectionServiceTest, BadRequestsNameTheirField) {
   create.mutable_settings()->set_default_ratio_ppm(1);
   create.mutable_settings()->set_default_mode(static_cast<v1::Mode>(99));
   EXPECT_EQ(FieldOf(Create(create)), "settings.default_mode");
-  create.mutable_settings()->clear_default_mode();
-  create.mutable_settings()->set_lexical_index(true);
-  EXPECT_EQ(ReasonOf(Create(create)), "NOT_IMPLEMENTED");
 
   v1::UpdateCollectionRequest update;
   update.set_name("default");

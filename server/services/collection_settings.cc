@@ -12,12 +12,6 @@ namespace {
 using From = v1::CollectionSettings;
 using To = store::CollectionSettings;
 
-absl::Status SetLexicalIndex(const From& from, To* to) {
-  if (from.lexical_index()) return NotImplemented("settings.lexical_index");
-  to->lexical_index = false;
-  return absl::OkStatus();
-}
-
 absl::Status SetRatio(const From& from, To* to) {
   const uint32_t ratio =
       from.has_default_ratio_ppm() ? from.default_ratio_ppm() : To().default_ratio_ppm;
@@ -52,7 +46,11 @@ constexpr Path kPaths[] = {
        to->retain_text = from.has_retain_text() ? from.retain_text() : true;
        return absl::OkStatus();
      }},
-    {"lexical_index", SetLexicalIndex},
+    {"lexical_index",
+     [](const From& from, To* to) {
+       to->lexical_index = from.lexical_index();
+       return absl::OkStatus();
+     }},
     {"default_ratio_ppm", SetRatio},
     {"default_mode", SetMode},
     {"limits.max_in_flight",

@@ -9,7 +9,7 @@ namespace docmem::server {
 
 /// Copies the fields that `mask` names from a message into settings; a named field that the message
 /// doesn't set gets its default. INVALID_ARGUMENT naming the field for an unknown path or a bad
-/// value, UNIMPLEMENTED for what doesn't exist yet; then `settings` is unspecified.
+/// value; then `settings` is unspecified.
 absl::Status ApplySettings(const v1::CollectionSettings& from,
                            const google::protobuf::FieldMask& mask,
                            store::CollectionSettings* settings);

@@ -1,5 +1,8 @@
 #include "server/services/query_service.h"
 
+#include <string>
+
+#include "absl/strings/str_cat.h"
 #include "server/errors/error.h"
 #include "server/services/ask_stream.h"
 #include "server/services/score_call.h"
@@ -7,10 +10,29 @@
 #include "server/services/validate.h"
 
 namespace docmem::server {
+namespace {
+
+constexpr uint32_t kDefaultRanked = 5;
+constexpr uint32_t kMaxRanked = 100;
+
+v1::RouteResponse ToMessage(const store::RouteResult& result) {
+  v1::RouteResponse message;
+  for (const store::RankedDocument& document : result.documents) {
+    v1::RankedDocument* const ranked = message.add_documents();
+    ranked->set_document(document.key.id);
+    ranked->set_title(document.title);
+    ranked->set_score(document.score);
+  }
+  message.set_abstained(result.abstained);
+  return message;
+}
+
+}  // namespace
 
 // Here, so that the stubs' many templates are compiled in one file.
-QueryService::QueryService(ServiceContext services, const Late<Asker>* asker)
-    : services_(services), asker_(asker) {}
+QueryService::QueryService(ServiceContext services, const Late<Asker>* asker,
+                           const Late<store::AdapterStore>* store)
+    : services_(services), asker_(asker), store_(store) {}
 QueryService::~QueryService() = default;
 
 grpc::ServerWriteReactor<v1::AskResponse>* QueryService::Ask(grpc::CallbackServerContext* context,
@@ -49,10 +71,20 @@ grpc::ServerUnaryReactor* QueryService::Abort(grpc::CallbackServerContext* conte
 
 grpc::ServerUnaryReactor* QueryService::Route(grpc::CallbackServerContext* context,
                                               const v1::RouteRequest* request,
-                                              v1::RouteResponse* /*response*/) {
-  return RunUnary(services_, method::kRoute, context, [=](Call& call) {
-    const auto collection = CheckCollection(call, request->collection());
-    return collection.ok() ? NotImplemented("Route") : collection.status();
+                                              v1::RouteResponse* response) {
+  return RunUnary(services_, method::kRoute, context, [=, this](Call& call) {
+    const absl::StatusOr<std::string> collection = CheckCollection(call, request->collection());
+    if (!collection.ok()) return collection.status();
+    absl::Status status = CheckText("question", request->question(), kMaxQuestionBytes);
+    if (!status.ok()) return status;
+    const uint32_t k = request->k() == 0 ? kDefaultRanked : request->k();
+    if (k > kMaxRanked) {
+      return InvalidField("k", absl::StrCat("is ", k, ", at most ", kMaxRanked, " are ranked"));
+    }
+    const absl::StatusOr<store::RouteResult> result =
+        (*store_)->Route(*collection, request->question(), k);
+    if (result.ok()) *response = ToMessage(*result);
+    return result.status();
   });
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "adapter_store/adapter_store.h"
 #include "docmem/v1/query.grpc.pb.h"
 #include "server/interceptors/call.h"
 #include "server/interceptors/late.h"
@@ -7,11 +8,12 @@
 
 namespace docmem::server {
 
-/// docmem.v1.QueryService over the scheduler. Reactors never block; Route answers UNIMPLEMENTED.
+/// docmem.v1.QueryService over the scheduler; Route over the store. Reactors never block.
 class QueryService final : public v1::QueryService::CallbackService {
  public:
-  /// `asker` must outlive the service.
-  QueryService(ServiceContext services, const Late<Asker>* asker);
+  /// `asker` and `store` must outlive the service.
+  QueryService(ServiceContext services, const Late<Asker>* asker,
+               const Late<store::AdapterStore>* store);
   ~QueryService() override;
 
   grpc::ServerWriteReactor<v1::AskResponse>* Ask(grpc::CallbackServerContext* context,
@@ -29,6 +31,7 @@ class QueryService final : public v1::QueryService::CallbackService {
  private:
   const ServiceContext services_;
   const Late<Asker>* const asker_;
+  const Late<store::AdapterStore>* const store_;
 };
 
 }  // namespace docmem::server

@@ -28,8 +28,7 @@ absl::Status ReadMemory(Call& call, const v1::MemorySelection& memory, Question*
       memory.collection().empty() ? kDefaultCollection : memory.collection();
   absl::Status status = CheckCollectionId(call, "memory.collection", collection);
   if (!status.ok()) return status;
-  if (memory.document().empty()) return NotImplemented("a question without a document");
-  status = CheckId("memory.document", memory.document());
+  if (!memory.document().empty()) status = CheckId("memory.document", memory.document());
   if (!status.ok()) return status;
   call.About(collection, memory.document());
   question->document = {collection, memory.document()};

@@ -10,8 +10,8 @@
 namespace docmem::server {
 
 /// Checks a request for form and makes it a question of the caller. A request id is drawn where
-/// the caller gave none, a seed too. INVALID_ARGUMENT naming the field; UNIMPLEMENTED for what
-/// doesn't exist yet; PERMISSION_DENIED for a collection that isn't the caller's.
+/// the caller gave none, a seed too. INVALID_ARGUMENT naming the field; PERMISSION_DENIED for a
+/// collection that isn't the caller's.
 absl::StatusOr<Question> ToQuestion(const v1::AskRequest& request, Call& call);
 absl::StatusOr<Question> ToQuestion(const v1::ScoreRequest& request, Call& call);
 

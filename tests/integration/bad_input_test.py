@@ -317,5 +317,5 @@ def test_every_rpc_that_takes_arguments_is_in_the_table():
     assert {name.split(":")[0] for name in CASES} == rpcs - NOT_HERE
 
 
-# Without arguments, in unimplemented_test.py (Route), or in evaluation_test.py (SetEvaluation).
+# Without arguments, in route_test.py (Route), or in evaluation_test.py (SetEvaluation).
 NOT_HERE = {"GetStatus", "Drain", "Route", "SetEvaluation"}

@@ -282,14 +282,21 @@ def test_status_health_and_drain(cli):
     assert cli.json(*health) == {"serving": True}
 
 
-@pytest.mark.parametrize("arguments", [
-    ["route", "q"], ["ask", "--route", "q"],
-])
-def test_what_doesnt_exist_yet_says_so(cli, arguments):
-    error = cli.error(*arguments)
-    assert (error["code"], error["reason"]) == ("UNIMPLEMENTED", "NOT_IMPLEMENTED")
-    done = cli.run(*arguments, code=FAILED)
-    assert done.stderr.startswith(b"docmem: ") and b"NOT_IMPLEMENTED" in done.stderr
+def test_a_question_finds_its_document(cli):
+    assert cli.error("route", "q")["reason"] == "LEXICAL_INDEX_OFF"
+    cli.json("collection", "create", "routed", "--lexical-index")
+    text = cli.file("bees.txt", "The carpenter bee drills its nest into the wood of old gates.")
+    cli.json("ingest", text, "--id", "bees", "--title", "Bees", "--collection", "routed")
+    question = "Where does the carpenter bee drill its nest?"
+    ranked = cli.json("route", question, "--collection", "routed")
+    assert not ranked["abstained"]
+    assert [(one["document"], one["title"]) for one in ranked["documents"]] == [("bees", "Bees")]
+    assert "bees" in cli.text("route", question, "--collection", "routed")
+    answer = cli.json("ask", "--route", "--collection", "routed", "--max-tokens", 4, question)
+    assert answer["started"]["document"] == "bees"
+    foreign = ["--collection", "routed", "Which treaty ended the war?"]
+    assert cli.json("route", *foreign)["abstained"]
+    assert cli.error("ask", "--route", *foreign)["reason"] == "NO_DOCUMENT_FITS"
 
 
 def test_export_writes_a_file_that_import_reads(cli):
