@@ -15,8 +15,6 @@
 namespace docmem::store {
 namespace {
 
-// Fitted on one half of questions, see docs/evaluation.md.
-constexpr double kFits = 0.23;
 // What a question may read; its most frequent words are left out first.
 constexpr uint64_t kMaxPostings = 20000;
 
@@ -30,7 +28,8 @@ absl::StatusOr<std::vector<Term>> ChooseTerms(Sql& sql, int64_t collection_id,
                                               const std::vector<int64_t>& terms) {
   std::vector<Term> counted;
   for (const int64_t term : terms) {
-    STORE_ASSIGN_OR_RETURN(const uint64_t documents, DocumentsWith(sql, collection_id, term, kMaxPostings + 1));
+    STORE_ASSIGN_OR_RETURN(const uint64_t documents,
+                           DocumentsWith(sql, collection_id, term, kMaxPostings + 1));
     counted.push_back({term, documents});
   }
   std::stable_sort(counted.begin(), counted.end(),
@@ -52,8 +51,8 @@ absl::StatusOr<std::vector<ScoredDocument>> Score(Sql& sql, int64_t collection_i
   Ranking ranking(words);
   for (const Term& term : terms) {
     ranking.BeginTerm(term.documents);
-    STORE_RETURN_IF_ERROR(ScanPostings(
-        sql, collection_id, term.term, [&](const Posting& posting) { ranking.Add(posting); }));
+    STORE_RETURN_IF_ERROR(ScanPostings(sql, collection_id, term.term,
+                                       [&](const Posting& posting) { ranking.Add(posting); }));
   }
   return ranking.Best(k);
 }
@@ -84,7 +83,8 @@ absl::StatusOr<RouteResult> StoreImpl::Route(const std::string& collection,
     }
     return absl::OkStatus();
   }));
-  result.abstained = result.documents.empty() || result.documents.front().score < kFits;
+  result.abstained =
+      result.documents.empty() || result.documents.front().score < RankingConstants().fits;
   return result;
 }
 

@@ -8,20 +8,17 @@
 namespace docmem::store {
 namespace {
 
-constexpr double kK1 = 2;
-constexpr double kB = 0.75;
-constexpr double kChunkShare = 0.6;
-
-double Saturated(double count, double relative_length) {
-  return count / (count + kK1 * (1 - kB + kB * relative_length));
-}
-
 // Without a word in the whole collection every text is as long as the others.
 double Relative(double length, uint64_t total, uint64_t pieces) {
   return total == 0 ? 1 : length * static_cast<double>(pieces) / static_cast<double>(total);
 }
 
 }  // namespace
+
+double Ranking::Saturated(double count, double relative_length) const {
+  const double b = constants_.b;
+  return count / (count + constants_.k1 * (1 - b + b * relative_length));
+}
 
 void Ranking::BeginTerm(uint64_t documents) {
   const double with = std::max<double>(1, static_cast<double>(documents));
@@ -57,7 +54,8 @@ std::vector<ScoredDocument> Ranking::Best(size_t k) const {
   for (const auto& [document, sums] : sums_) {
     const double chunk = *std::max_element(sums.chunks.begin(), sums.chunks.end()) / attainable_;
     const double whole = sums.whole / attainable_;
-    scored.push_back({document, (1 - kChunkShare) * whole + kChunkShare * chunk, chunk});
+    const double share = constants_.chunk_share;
+    scored.push_back({document, (1 - share) * whole + share * chunk, chunk});
   }
   const auto better = [](const ScoredDocument& a, const ScoredDocument& b) {
     return a.score != b.score ? a.score > b.score : a.document < b.document;

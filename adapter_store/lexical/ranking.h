@@ -29,18 +29,28 @@ struct ScoredDocument {
   double best_chunk = 0;
 };
 
+/// Fitted on all questions of the data sets in docs/evaluation.md; `bench/route_figures` chooses
+/// anew on one half of them.
+struct RankingConstants {
+  double k1 = 2;             ///< how often a word must occur to count half of what it can
+  double b = 0.75;           ///< how far a long text needs more of them; 0 to 1
+  double chunk_share = 0.6;  ///< of the best chunk in a document's score; 0 to 1
+  double fits = 0.23;        ///< the least score of a document that fits the question
+};
+
 /// BM25 of one question over one collection. For a text of `length` words (average `mean`) that has
 /// the question's term t f times, title included:
 ///
-///   bm25 = sum over t of  idf(t) * f / (f + k1 * (1 - b + b * length / mean)),  k1 = 2, b = 0.75
+///   bm25 = sum over t of  idf(t) * f / (f + k1 * (1 - b + b * length / mean))
 ///   idf(t) = ln(1 + (N - n + 0.5) / (n + 0.5)) for N documents, n of them with t, n at least 1
 ///
 /// divided by the sum of all idf(t), which it approaches at best: 0 to 1. A document's score is
-/// 0.4 times that of its whole text and 0.6 times that of its best chunk. A term that nobody has
-/// counts like one that a single document has, so that the scale is the same in small collections.
+/// that of its best chunk and that of its whole text, in shares. A term that nobody has counts like
+/// one that a single document has, so that the scale is the same in small collections.
 class Ranking {
  public:
-  explicit Ranking(const CollectionWords& collection) : collection_(collection) {}
+  explicit Ranking(const CollectionWords& collection, const RankingConstants& constants = {})
+      : collection_(collection), constants_(constants) {}
 
   /// Begins the next term of the question, which `documents` have.
   void BeginTerm(uint64_t documents);
@@ -55,7 +65,11 @@ class Ranking {
     std::vector<double> chunks;
   };
 
+  // What a text gets for a term that it has `count` times.
+  double Saturated(double count, double relative_length) const;
+
   const CollectionWords collection_;
+  const RankingConstants constants_;
   double idf_ = 0;  // of the term begun last
   double attainable_ = 0;
   absl::flat_hash_map<int64_t, Sums> sums_;

@@ -12,6 +12,7 @@
 #include "adapter_store/registry/row_codec.h"
 #include "adapter_store/registry/sqlite_schema.h"
 #include "adapter_store/registry/training_job_table.h"
+#include "adapter_store/registry/word_table.h"
 #include "adapter_store/status_macros.h"
 #include "adapter_store/testing/store_test_util.h"
 #include "gtest/gtest.h"
@@ -157,6 +158,31 @@ TEST_F(SqliteRegistryTest, DatabaseOfVersionTwoIsMigratedWithItsTrainingUnderWay
     STORE_ASSIGN_OR_RETURN(const auto caches, CachesOf(sql, 1));
     EXPECT_EQ(caches.at(1).spec.system_text, "Answer in rhyme.");
     EXPECT_FALSE(caches.at(1).damaged);
+    return absl::OkStatus();
+  }));
+}
+
+TEST_F(SqliteRegistryTest, DatabaseOfVersionThreeIsMigratedAndTakesWords) {
+  Restore("version3.sql");
+  const auto registry = OpenSqliteRegistry(path());
+  ASSERT_OK(registry);
+  ASSERT_OK((*registry)->Write([](Sql& sql) -> absl::Status {
+    STORE_ASSIGN_OR_RETURN(const auto collection, FindCollection(sql, "default"));
+    EXPECT_FALSE(collection->damaged);
+    STORE_ASSIGN_OR_RETURN(const auto document, FindDocument(sql, collection->id, "lamps"));
+    EXPECT_FALSE(document->damaged);
+    STORE_ASSIGN_OR_RETURN(const auto caches, CachesOf(sql, document->id));
+    EXPECT_EQ(caches.size(), 2u);
+    EXPECT_EQ(caches.at(1).spec.system_text, "Answer in rhyme.");
+    for (const CacheRow& cache : caches) EXPECT_FALSE(cache.damaged);
+    STORE_ASSIGN_OR_RETURN(const auto files, FilesOf(sql, document->id));
+    EXPECT_EQ(files.size(), 3u);
+    for (const FileRow& file : files) EXPECT_FALSE(file.damaged);
+    STORE_RETURN_IF_ERROR(
+        InsertWords(sql, collection->id, document->id, CountText("lamps"), CountTitle("Lamps")));
+    STORE_ASSIGN_OR_RETURN(const uint64_t with,
+                           DocumentsWith(sql, collection->id, TermsOf("lamp").at(0), 9));
+    EXPECT_EQ(with, 1u);
     return absl::OkStatus();
   }));
 }

@@ -39,9 +39,8 @@ absl::StatusOr<std::optional<IndexedText>> FindText(Sql& sql, int64_t document_i
 absl::Status AddTitle(Sql& sql, int64_t document_id, const IndexedText& text,
                       const TitleWords& title) {
   for (const auto& [term, count] : title) {
-    STORE_RETURN_IF_ERROR(
-        sql.Execute(kPutPosting, {text.collection_id, term, document_id, text.words,
-                                  int64_t{count}, std::string()}));
+    STORE_RETURN_IF_ERROR(sql.Execute(kPutPosting, {text.collection_id, term, document_id,
+                                                    text.words, int64_t{count}, std::string()}));
   }
   return absl::OkStatus();
 }
@@ -97,13 +96,13 @@ absl::StatusOr<CollectionWords> WordsOfCollection(Sql& sql, int64_t collection_i
 absl::StatusOr<uint64_t> DocumentsWith(Sql& sql, int64_t collection_id, int64_t term,
                                        uint64_t most) {
   uint64_t documents = 0;
-  STORE_RETURN_IF_ERROR(sql.Query(
-      "SELECT COUNT(*) FROM (SELECT 1 FROM word_postings "
-      "WHERE collection_id = $1 AND term = $2 LIMIT $3) AS few",
-      {collection_id, term, static_cast<int64_t>(most)}, [&](const SqlRow& row) {
-        documents = static_cast<uint64_t>(IntOf(row[0]));
-        return absl::OkStatus();
-      }));
+  STORE_RETURN_IF_ERROR(
+      sql.Query("SELECT COUNT(*) FROM (SELECT 1 FROM word_postings "
+                "WHERE collection_id = $1 AND term = $2 LIMIT $3) AS few",
+                {collection_id, term, static_cast<int64_t>(most)}, [&](const SqlRow& row) {
+                  documents = static_cast<uint64_t>(IntOf(row[0]));
+                  return absl::OkStatus();
+                }));
   return documents;
 }
 

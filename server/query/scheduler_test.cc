@@ -65,6 +65,7 @@ TEST_F(SchedulerTest, WhatTheRegistryLacksIsRefusedByName) {
   const Case cases[] = {
       {reason::kDocumentNotFound, [](Question& q) { q.document.id = "other"; }},
       {reason::kCollectionNotFound, [](Question& q) { q.document.collection = "other"; }},
+      {reason::kLexicalIndexOff, [](Question& q) { q.document.id.clear(); }},
       {reason::kCacheNotFound, [](Question& q) { q.ratio_ppm = 500'000; }},
       {reason::kCacheNotFound, [](Question& q) { q.cache_id = "abc"; }},
       {reason::kAdapterNotFound, [](Question& q) { q.adapter_version = 3; }},
@@ -91,6 +92,30 @@ TEST_F(SchedulerTest, WhatTheRegistryLacksIsRefusedByName) {
     EXPECT_EQ(store::ReasonOf(sink->status), one.reason) << sink->status;
     EXPECT_FALSE(sink->started.has_value());
   }
+}
+
+TEST_F(SchedulerTest, AQuestionWithoutADocumentGoesToTheOneThatFits) {
+  const auto index = [](store::CollectionSettings& settings) {
+    settings.lexical_index = true;
+    return absl::OkStatus();
+  };
+  ASSERT_TRUE(parts_.store->UpdateCollection("default", 0, index).ok());
+  for (const char* id : {"heron", "otter"}) parts_.Publish(id, {900'000});
+  Scheduler* const scheduler = MakeScheduler();
+  const auto fits = std::make_shared<RecordingSink>();
+  Question question = Ask("", "r");
+  question.question = "Where is the otter?";
+  ASSERT_TRUE(scheduler->Submit(question, fits).ok());
+  ASSERT_TRUE(fits->WaitClosed());
+  ASSERT_TRUE(fits->status.ok()) << fits->status;
+  EXPECT_EQ(fits->started->document, (store::DocumentKey{"default", "otter"}));
+
+  const auto foreign = std::make_shared<RecordingSink>();
+  question.question = "Who signed the treaty of Utrecht?";
+  ASSERT_TRUE(scheduler->Submit(std::move(question), foreign).ok());
+  ASSERT_TRUE(foreign->WaitClosed());
+  EXPECT_EQ(store::ReasonOf(foreign->status), reason::kNoDocumentFits) << foreign->status;
+  EXPECT_FALSE(foreign->started.has_value());
 }
 
 TEST_F(SchedulerTest, CachesOfOneRatioWithTwoSystemTextsMustBeChosenById) {

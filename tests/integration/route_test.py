@@ -1,5 +1,8 @@
 """Questions that name no document: ranked documents, the one that answers, and saying that none fits."""
 
+import contextlib
+import sqlite3
+
 import pytest
 from client import refused
 from stubs import v1
@@ -94,7 +97,50 @@ def test_a_deleted_document_is_not_found_and_leaves_no_word_behind(make_daemon):
     settings(client, "default", lexical_index=True)
     client.ingest(FOX + " Xylocopa violacea.", "fox", retain_text=False)
     assert ids(route(client, "xylocopa")) == ["fox"]
+    with contextlib.closing(sqlite3.connect(daemon.data / "registry.db")) as registry:
+        terms = [term for term, in registry.execute("SELECT term FROM word_postings")]
+    stored = [term.to_bytes(8, "big", signed=True) for term in terms if abs(term) >= 1 << 48]
+    assert len(stored) > 5
     client.delete("fox")
     assert not route(client, "xylocopa").documents
+    daemon.stop()
     for path in daemon.data.rglob("*"):
-        assert not path.is_file() or b"xylocopa" not in path.read_bytes().lower(), path
+        data = path.read_bytes() if path.is_file() else b""
+        assert b"xylocopa" not in data.lower(), path
+        assert not any(term in data for term in stored), path
+
+
+def test_a_text_that_is_not_retained_is_nowhere_in_the_data_folder(make_daemon):
+    daemon = make_daemon().start()
+    client = daemon.client()
+    client.collections.Create(v1.CreateCollectionRequest(
+        name="words", settings=v1.CollectionSettings(lexical_index=True, retain_text=False)))
+    client.ingest("The bee Xylocopa violacea.", "bee", collection="words")
+    assert ids(route(client, "xylocopa", "words")) == ["bee"]
+    daemon.stop()
+    for path in daemon.data.rglob("*"):
+        assert not path.is_file() or b"ylocopa" not in path.read_bytes(), path
+
+
+def test_what_a_collection_holds_does_not_change_another_ones_scores(client, tales):
+    before = route(client, HEN, tales)
+    client.collections.Create(v1.CreateCollectionRequest(
+        name="farms", settings=v1.CollectionSettings(lexical_index=True)))
+    for number in range(5):
+        client.ingest(f"{FOX} Farm {number}.", f"farm{number}", collection="farms")
+    assert route(client, HEN, tales) == before
+    assert set(ids(route(client, HEN, "farms"))) == {f"farm{number}" for number in range(5)}
+
+
+def test_answers_survive_a_restart_and_a_change_of_title(make_daemon):
+    daemon = make_daemon().start()
+    client = daemon.client()
+    settings(client, "default", lexical_index=True)
+    client.ingest(FOX, "fox")
+    client.documents.Update(v1.UpdateDocumentRequest(
+        document="fox", values=v1.Document(title="Reynard"), update_mask={"paths": ["title"]}))
+    assert ids(route(client, "reynard")) == ["fox"]
+    before = route(client, HEN)
+    daemon.stop()
+    daemon.start()
+    assert route(daemon.client(), HEN) == before
