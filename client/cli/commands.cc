@@ -18,6 +18,8 @@ void AddCommands(CommandGroup* root) {
   root->Add(MakeDeleteCommand());
   root->Add(MakeExportCommand());
   root->Add(MakeImportCommand());
+  root->Add(MakeBackupCommand());
+  root->Add(MakeRestoreCommand());
   root->Add(MakeCacheGroup());
   root->Add(MakeAdapterGroup());
   root->Add(MakeTrainCommand());

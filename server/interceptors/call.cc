@@ -30,9 +30,8 @@ std::string TraceOf(const grpc::ServerContextBase& context) {
 Call::Call(const ServiceContext& services, const Method& method,
            const grpc::CallbackServerContext* context)
     : services_(services), method_(method), context_(context), arrived_(absl::Now()) {
-  if (services_.audit == nullptr) return;
   const store::MutexLock lock(&mutex_);
-  audit_ = {.peer = context->peer(),
+  entry_ = {.peer = context->peer(),
             .method = method.label,
             .request_id = DrawRequestId(),
             .trace_id = TraceOf(*context)};
@@ -53,7 +52,7 @@ absl::Status Call::Admit(OpenCalls::Cut cut) {
   principal_ = *std::move(caller);
   {
     const store::MutexLock lock(&mutex_);
-    audit_.principal = principal_.name;
+    entry_.principal = principal_.name;
   }
   const absl::StatusOr<absl::Time> deadline =
       services_.guard->Admit(principal_, *context_, method_);
@@ -73,62 +72,57 @@ absl::Status Call::Admit(OpenCalls::Cut cut) {
 
 void Call::About(const std::string& collection, const std::string& id) {
   const store::MutexLock lock(&mutex_);
-  audit_.collection = collection;
-  if (id.empty()) return;
-  if (audit_.ids == 0) audit_.id = id;
-  ++audit_.ids;
+  entry_.collection = collection;
+  if (id.empty() || id == entry_.id) return;
+  if (entry_.ids == 0) entry_.id = id;
+  ++entry_.ids;
 }
 
 void Call::Named(const std::string& request_id) {
   const store::MutexLock lock(&mutex_);
-  audit_.request_id = request_id;
+  entry_.request_id = request_id;
 }
 
 grpc::Status Call::Finish(const absl::Status& status) {
   OpenCalls::Id open = 0;
+  AuditEntry entry;
   {
     store::MutexLock lock(&mutex_);
     finished_ = true;
     open = std::exchange(open_, 0);
+    entry = entry_;
   }
-  const absl::Duration duration = absl::Now() - arrived_;
-  services_.metrics->CallFinished(method_.label, method_.timed, status.code(), duration);
-  if (!status.ok()) LogFailure(status, duration);
-  if (services_.audit != nullptr) Audit(status, duration);
+  entry.code = absl::StatusCodeToString(status.code());
+  entry.reason = store::ReasonOf(status);
+  entry.duration = absl::Now() - arrived_;
+  services_.metrics->CallFinished(method_.label, method_.timed, status.code(), entry.duration);
+  if (!status.ok()) LogFailure(status, entry);
+  if (services_.audit != nullptr) services_.audit->Write(entry);
   if (open != 0) services_.open_calls->Leave(open);
   return ToGrpc(status);
 }
 
-void Call::LogFailure(const absl::Status& status, absl::Duration duration) const {
-  const std::string code = absl::StatusCodeToString(status.code());
-  const std::string why = store::ReasonOf(status);
-  const double seconds = absl::ToDoubleSeconds(duration);
+void Call::LogFailure(const absl::Status& status, const AuditEntry& entry) const {
   const bool ours = status.code() == absl::StatusCode::kInternal ||
                     status.code() == absl::StatusCode::kUnknown ||
                     status.code() == absl::StatusCode::kDataLoss;
+  const double seconds = absl::ToDoubleSeconds(entry.duration);
   if (!ours) {
-    services_.log->Debug(
-        "request refused",
-        {{"method", method_.label}, {"code", code}, {"reason", why}, {"seconds", seconds}});
+    services_.log->Debug("request refused", {{"method", method_.label},
+                                             {"code", entry.code},
+                                             {"reason", entry.reason},
+                                             {"request_id", entry.request_id},
+                                             {"trace_id", entry.trace_id},
+                                             {"seconds", seconds}});
     return;
   }
   services_.log->Error("request failed", {{"method", method_.label},
-                                          {"code", code},
-                                          {"reason", why},
+                                          {"code", entry.code},
+                                          {"reason", entry.reason},
+                                          {"request_id", entry.request_id},
+                                          {"trace_id", entry.trace_id},
                                           {"message", std::string(status.message())},
                                           {"seconds", seconds}});
-}
-
-void Call::Audit(const absl::Status& status, absl::Duration duration) {
-  AuditEntry entry;
-  {
-    const store::MutexLock lock(&mutex_);
-    entry = audit_;
-  }
-  entry.code = absl::StatusCodeToString(status.code());
-  entry.reason = store::ReasonOf(status);
-  entry.duration = duration;
-  services_.audit->Write(entry);
 }
 
 absl::Status ExecutorFull() {

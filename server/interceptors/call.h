@@ -51,8 +51,8 @@ class Call {
   const Principal& principal() const { return principal_; }
   absl::Time deadline() const { return deadline_; }
 
-  /// What the call is about, for the audit log; several ids add up. Ids that were checked for form
-  /// only; either may be empty.
+  /// What the call is about, for its audit line; several ids add up, one that was said before
+  /// counts once. Ids that were checked for form only; either may be empty.
   void About(const std::string& collection, const std::string& id);
   /// The request id that the caller gave and that was checked for form, or sees in the response;
   /// a call without has one that was drawn.
@@ -62,8 +62,7 @@ class Call {
   grpc::Status Finish(const absl::Status& status);
 
  private:
-  void LogFailure(const absl::Status& status, absl::Duration duration) const;
-  void Audit(const absl::Status& status, absl::Duration duration);
+  void LogFailure(const absl::Status& status, const AuditEntry& entry) const;
 
   const ServiceContext services_;
   const Method& method_;
@@ -72,7 +71,7 @@ class Call {
   Principal principal_;
   absl::Time deadline_;
   store::Mutex mutex_;
-  AuditEntry audit_ ABSL_GUARDED_BY(mutex_);
+  AuditEntry entry_ ABSL_GUARDED_BY(mutex_);  // for the log too
   OpenCalls::Id open_ ABSL_GUARDED_BY(mutex_) = 0;
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
 };

@@ -47,6 +47,7 @@ void AskStream::Begin() {
 }
 
 void AskStream::OnStarted(const AnswerStarted& started) {
+  call_.About(started.document.collection, started.document.id);
   v1::AskResponse response;
   *response.mutable_started() = ToMessage(started);
   writer_.Push(std::move(response), KeepApart);

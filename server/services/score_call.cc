@@ -38,6 +38,7 @@ void ScoreCall::Begin() {
 }
 
 void ScoreCall::OnStarted(const AnswerStarted& started) {
+  call_.About(started.document.collection, started.document.id);
   *response_->mutable_started() = ToMessage(started);
 }
 

@@ -96,6 +96,28 @@ def test_request_and_trace_ids_are_those_of_the_caller(audited):
     assert "trace_id" not in line
 
 
+def test_log_lines_of_a_request_have_its_ids(make_daemon):
+    daemon = make_daemon("--log-level", "debug").start()
+    client = daemon.client()
+    metadata = [("traceparent", f"00-{TRACE}-00f067aa0ba902b7-01")]
+    request = ask_request("none", request_id="my-question")
+    assert refusal(lambda: list(client.queries.Ask(request, metadata=metadata)))
+    refused = [json.loads(line) for line in daemon.log.read_text().splitlines()
+               if '"request refused"' in line]
+    assert [(line["request_id"], line["trace_id"]) for line in refused] == [("my-question", TRACE)]
+
+
+def test_the_document_that_a_question_was_routed_to_is_named(audited):
+    admin = audited.clients["admin"]
+    admin.collections.Create(v1.CreateCollectionRequest(
+        name="tales", settings=v1.CollectionSettings(lexical_index=True)))
+    admin.ingest("The fox stole a hen from the henhouse.", "fox", collection="tales")
+    line = audited.line_of(lambda: admin.ask("", "Who stole the hen?", collection="tales",
+                                             max_tokens=2))
+    assert (line["collection"], line["id"], line["code"]) == ("tales", "fox", "OK")
+    assert "ids" not in line
+
+
 def test_several_documents_are_counted(audited):
     request = v1.BatchGetDocumentsRequest(documents=["d", "other", "third"])
     line = audited.line_of(lambda: audited.clients["admin"].documents.BatchGet(request))
