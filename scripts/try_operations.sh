@@ -33,7 +33,7 @@ cp -rL "$model" "$folder/srv/docmem/model"
 
 # What stands between ```sh and ```; ends what it began also when a command fails.
 {
-  echo 'trap "kill \$(jobs -p) 2>/dev/null" EXIT'
+  echo 'trap "kill \$(jobs -p) 2>/dev/null || true" EXIT'
   awk '/^```sh$/ { on = 1; next } /^```$/ { on = 0 } on' "$page"
 } >"$folder/root/page.sh"
 env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 \

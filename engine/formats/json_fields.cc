@@ -7,44 +7,57 @@
 namespace docmem::engine {
 namespace {
 
-// Watches the parser for what the library lets pass: depth and keys that come twice.
-class StrictnessCheck {
+// Sees what the library lets pass: depth and keys that come twice. Of its own pass, since parsing
+// with a callback looks at all members of an object again behind each one that is an object, too.
+class StrictnessCheck final : public nlohmann::json_sax<Json> {
  public:
   StrictnessCheck(const std::string& source, int max_depth)
       : source_(source), max_depth_(max_depth) {}
 
-  bool operator()(int depth, Json::parse_event_t event, Json& parsed) {
-    using Event = Json::parse_event_t;
-    switch (event) {
-      case Event::object_start:
-        keys_.emplace_back();
-        [[fallthrough]];
-      case Event::array_start:
-        if (depth >= max_depth_) {
-          ThrowInvalidArgument(source_, "is nested deeper than " + std::to_string(max_depth_));
-        }
-        break;
-      case Event::key:
-        AddKey(parsed.get_ref<const std::string&>());
-        break;
-      case Event::object_end:
-        keys_.pop_back();
-        break;
-      default:
-        break;
-    }
-    return true;
+  bool start_object(size_t) override {
+    keys_.emplace_back();
+    return Enter();
   }
-
- private:
-  void AddKey(const std::string& key) {
+  bool key(string_t& key) override {
     if (!keys_.back().insert(key).second) {
       ThrowInvalidArgument(source_, "has the key \"" + key + "\" twice in one object");
     }
+    return true;
+  }
+  bool end_object() override {
+    keys_.pop_back();
+    return Leave();
+  }
+  bool start_array(size_t) override { return Enter(); }
+  bool end_array() override { return Leave(); }
+
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool number_float(number_float_t, const string_t&) override { return true; }
+  bool string(string_t&) override { return true; }
+  bool binary(binary_t&) override { return true; }
+  // What is no JSON at all is told by whoever parses next.
+  bool parse_error(size_t, const std::string&, const nlohmann::detail::exception&) override {
+    return false;
+  }
+
+ private:
+  bool Enter() {
+    if (depth_++ >= max_depth_) {
+      ThrowInvalidArgument(source_, "is nested deeper than " + std::to_string(max_depth_));
+    }
+    return true;
+  }
+  bool Leave() {
+    --depth_;
+    return true;
   }
 
   const std::string& source_;
   const int max_depth_;
+  int depth_ = 0;
   std::vector<std::unordered_set<std::string>> keys_;
 };
 
@@ -100,7 +113,8 @@ Json ParseJson(std::string_view text, const std::string& source, const JsonLimit
   }
   StrictnessCheck check(source, limits.max_depth);
   try {
-    return Json::parse(text, std::ref(check));
+    Json::sax_parse(text, &check);
+    return Json::parse(text);
   } catch (const Json::parse_error& error) {
     ThrowInvalidArgument(source, "isn't valid JSON at byte " + std::to_string(error.byte));
   } catch (const Json::exception&) {

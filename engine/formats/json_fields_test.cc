@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <nlohmann/json.hpp>
+#include <string>
 
 namespace docmem::engine {
 namespace {
@@ -106,6 +108,17 @@ TEST(ParseJsonTest, LimitsDepthAndLength) {
   EXPECT_THAT(ParseError("[[[[]]]]", {.max_depth = 3}).what(), HasSubstr("deeper than 3"));
   EXPECT_THAT(ParseError(std::string(1'000'000, '[')).what(), HasSubstr("deeper than 64"));
   EXPECT_THAT(ParseError("[1, 2]", {.max_bytes = 5}).what(), HasSubstr("more than the 5"));
+}
+
+// As the header of a file with so many tensors: quadratic time would be minutes.
+TEST(ParseJsonTest, AnObjectOfManyObjectsTakesLinearTime) {
+  std::string text = "{";
+  for (int i = 0; i < 200'000; ++i) {
+    text += (i == 0 ? "\"" : ",\"") + std::to_string(i) + R"(":{"shape":[1,2]})";
+  }
+  const auto began = std::chrono::steady_clock::now();
+  EXPECT_EQ(ParseJson(text + "}", "", {.max_bytes = text.size() + 1}).size(), 200'000u);
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(30));
 }
 
 TEST(ParseJsonTest, MessagesDoNotRepeatTheInput) {
