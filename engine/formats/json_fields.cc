@@ -2,63 +2,86 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <unordered_set>
+#include <utility>
 
 namespace docmem::engine {
 namespace {
 
-// Sees what the library lets pass: depth and keys that come twice. Of its own pass, since parsing
-// with a callback looks at all members of an object again behind each one that is an object, too.
-class StrictnessCheck final : public nlohmann::json_sax<Json> {
+// Makes the value while it is parsed, and refuses what the library lets pass: depth, and keys that
+// come twice. (The library's own parsing with a callback looks at all members of an object again
+// behind each one that is an object, too.)
+class StrictBuilder final : public nlohmann::json_sax<Json> {
  public:
-  StrictnessCheck(const std::string& source, int max_depth)
-      : source_(source), max_depth_(max_depth) {}
+  StrictBuilder(const std::string& source, int max_depth)
+      : source_(source), max_depth_(static_cast<size_t>(max_depth)) {}
 
-  bool start_object(size_t) override {
-    keys_.emplace_back();
-    return Enter();
-  }
+  Json TakeRoot() { return std::move(root_); }
+
+  bool start_object(size_t) override { return Enter(Json::object()); }
   bool key(string_t& key) override {
-    if (!keys_.back().insert(key).second) {
-      ThrowInvalidArgument(source_, "has the key \"" + key + "\" twice in one object");
-    }
+    const auto [place, added] = open_.back()->get_ref<Json::object_t&>().try_emplace(key);
+    if (!added) ThrowInvalidArgument(source_, "has the key \"" + key + "\" twice in one object");
+    member_ = &place->second;
     return true;
   }
-  bool end_object() override {
-    keys_.pop_back();
-    return Leave();
-  }
-  bool start_array(size_t) override { return Enter(); }
+  bool end_object() override { return Leave(); }
+  bool start_array(size_t) override { return Enter(Json::array()); }
   bool end_array() override { return Leave(); }
 
-  bool null() override { return true; }
-  bool boolean(bool) override { return true; }
-  bool number_integer(number_integer_t) override { return true; }
-  bool number_unsigned(number_unsigned_t) override { return true; }
-  bool number_float(number_float_t, const string_t&) override { return true; }
-  bool string(string_t&) override { return true; }
-  bool binary(binary_t&) override { return true; }
-  // What is no JSON at all is told by whoever parses next.
-  bool parse_error(size_t, const std::string&, const nlohmann::detail::exception&) override {
-    return false;
+  bool null() override { return Put(nullptr); }
+  bool boolean(bool value) override { return Put(value); }
+  bool number_integer(number_integer_t value) override { return Put(value); }
+  bool number_unsigned(number_unsigned_t value) override { return Put(value); }
+  bool number_float(number_float_t value, const string_t&) override { return Put(value); }
+  bool string(string_t& value) override { return Put(value); }
+  bool binary(binary_t&) override { return false; }  // JSON has none
+
+  bool parse_error(size_t, const std::string&, const nlohmann::detail::exception& error) override {
+    const auto* const at = dynamic_cast<const Json::parse_error*>(&error);
+    if (at == nullptr) ThrowInvalidArgument(source_, "has a number that is out of range");
+    ThrowInvalidArgument(source_, "isn't valid JSON at byte " + std::to_string(at->byte));
   }
 
  private:
-  bool Enter() {
-    if (depth_++ >= max_depth_) {
+  // Where the next value goes.
+  Json& Place() {
+    if (open_.empty()) return root_;
+    return open_.back()->is_array() ? open_.back()->emplace_back() : *member_;
+  }
+  bool Put(Json value) {
+    Place() = std::move(value);
+    return true;
+  }
+  bool Enter(Json empty) {
+    if (open_.size() >= max_depth_) {
       ThrowInvalidArgument(source_, "is nested deeper than " + std::to_string(max_depth_));
     }
+    Json& place = Place();
+    place = std::move(empty);
+    open_.push_back(&place);
     return true;
   }
   bool Leave() {
-    --depth_;
+    open_.pop_back();
     return true;
   }
 
   const std::string& source_;
-  const int max_depth_;
-  int depth_ = 0;
-  std::vector<std::unordered_set<std::string>> keys_;
+  const size_t max_depth_;
+  Json root_;
+  std::vector<Json*> open_;  // the objects and arrays around the next value
+  Json* member_ = nullptr;   // of the innermost one, if it is an object
+};
+
+// A value's path in messages, made only when there is one.
+struct PathOf {
+  const JsonFields& fields;
+  std::string_view key;
+  std::optional<size_t> index;
+
+  std::string operator()() const {
+    return fields.Path(key) + (index ? "[" + std::to_string(*index) + "]" : "");
+  }
 };
 
 [[noreturn]] void ThrowType(std::string path, const char* wanted, const Json& value) {
@@ -66,40 +89,41 @@ class StrictnessCheck final : public nlohmann::json_sax<Json> {
                        std::string("must be ") + wanted + ", is a JSON " + value.type_name());
 }
 
-std::string ToString(const Json& value, std::string path) {
-  if (!value.is_string()) ThrowType(std::move(path), "a string", value);
+std::string ToString(const Json& value, const PathOf& path) {
+  if (!value.is_string()) ThrowType(path(), "a string", value);
   return value.get_ref<const std::string&>();
 }
 
-bool ToBool(const Json& value, std::string path) {
-  if (!value.is_boolean()) ThrowType(std::move(path), "true or false", value);
+bool ToBool(const Json& value, const PathOf& path) {
+  if (!value.is_boolean()) ThrowType(path(), "true or false", value);
   return value.get<bool>();
 }
 
-int64_t ToInt(const Json& value, std::string path, int64_t min, int64_t max) {
-  if (!value.is_number_integer()) ThrowType(std::move(path), "an integer", value);
+int64_t ToInt(const Json& value, const PathOf& path, int64_t min, int64_t max) {
+  if (!value.is_number_integer()) ThrowType(path(), "an integer", value);
   const bool too_big = value.is_number_unsigned() && value.get<uint64_t>() > INT64_MAX;
   if (too_big || value.get<int64_t>() < min || value.get<int64_t>() > max) {
-    ThrowInvalidArgument(std::move(path), "is " + value.dump() + ", must be from " +
-                                              std::to_string(min) + " to " + std::to_string(max));
+    ThrowInvalidArgument(path(), "is " + value.dump() + ", must be from " + std::to_string(min) +
+                                     " to " + std::to_string(max));
   }
   return value.get<int64_t>();
 }
 
-double ToNumber(const Json& value, std::string path) {
-  if (!value.is_number()) ThrowType(std::move(path), "a number", value);
+double ToNumber(const Json& value, const PathOf& path) {
+  if (!value.is_number()) ThrowType(path(), "a number", value);
   const auto number = value.get<double>();
-  if (!std::isfinite(number)) ThrowInvalidArgument(std::move(path), "must be finite");
+  if (!std::isfinite(number)) ThrowInvalidArgument(path(), "must be finite");
   return number;
 }
 
 template <typename Element, typename Convert>
-std::vector<Element> ToVector(const Json& array, const std::string& path, Convert convert) {
-  if (!array.is_array()) ThrowType(path, "an array", array);
+std::vector<Element> ToVector(const Json& array, PathOf path, Convert convert) {
+  if (!array.is_array()) ThrowType(path(), "an array", array);
   std::vector<Element> elements;
   elements.reserve(array.size());
   for (const Json& element : array) {
-    elements.push_back(convert(element, path + "[" + std::to_string(elements.size()) + "]"));
+    path.index = elements.size();
+    elements.push_back(convert(element, path));
   }
   return elements;
 }
@@ -111,15 +135,9 @@ Json ParseJson(std::string_view text, const std::string& source, const JsonLimit
     ThrowInvalidArgument(source, "has " + std::to_string(text.size()) + " bytes, more than the " +
                                      std::to_string(limits.max_bytes) + " allowed");
   }
-  StrictnessCheck check(source, limits.max_depth);
-  try {
-    Json::sax_parse(text, &check);
-    return Json::parse(text);
-  } catch (const Json::parse_error& error) {
-    ThrowInvalidArgument(source, "isn't valid JSON at byte " + std::to_string(error.byte));
-  } catch (const Json::exception&) {
-    ThrowInvalidArgument(source, "has a number that is out of range");
-  }
+  StrictBuilder builder(source, limits.max_depth);
+  Json::sax_parse(text, &builder);
+  return builder.TakeRoot();
 }
 
 JsonFields::JsonFields(const Json& value, std::string path)
@@ -145,16 +163,18 @@ const Json& JsonFields::Value(std::string_view key) const {
 }
 
 std::string JsonFields::String(std::string_view key) const {
-  return ToString(Value(key), Path(key));
+  return ToString(Value(key), {*this, key, {}});
 }
 
-bool JsonFields::Bool(std::string_view key) const { return ToBool(Value(key), Path(key)); }
+bool JsonFields::Bool(std::string_view key) const { return ToBool(Value(key), {*this, key, {}}); }
 
 int64_t JsonFields::Int(std::string_view key, int64_t min, int64_t max) const {
-  return ToInt(Value(key), Path(key), min, max);
+  return ToInt(Value(key), {*this, key, {}}, min, max);
 }
 
-double JsonFields::Number(std::string_view key) const { return ToNumber(Value(key), Path(key)); }
+double JsonFields::Number(std::string_view key) const {
+  return ToNumber(Value(key), {*this, key, {}});
+}
 
 JsonFields JsonFields::Object(std::string_view key) const {
   return JsonFields(Value(key), Path(key));
@@ -167,13 +187,13 @@ const Json& JsonFields::Array(std::string_view key) const {
 }
 
 std::vector<std::string> JsonFields::Strings(std::string_view key) const {
-  return ToVector<std::string>(Value(key), Path(key), ToString);
+  return ToVector<std::string>(Value(key), {*this, key, {}}, ToString);
 }
 
 std::vector<int64_t> JsonFields::Ints(std::string_view key, int64_t min, int64_t max) const {
-  return ToVector<int64_t>(Value(key), Path(key), [&](const Json& element, std::string path) {
-    return ToInt(element, std::move(path), min, max);
-  });
+  return ToVector<int64_t>(
+      Value(key), {*this, key, {}},
+      [&](const Json& element, const PathOf& path) { return ToInt(element, path, min, max); });
 }
 
 std::optional<std::string> JsonFields::OptionalString(std::string_view key) const {
