@@ -18,11 +18,11 @@ namespace docmem::engine::testing {
 namespace {
 
 const std::vector<std::pair<DType, at::ScalarType>>& Types() {
-  static const std::vector<std::pair<DType, at::ScalarType>> types = {
+  static const std::vector<std::pair<DType, at::ScalarType>> kTypes = {
       {DType::kF32, at::kFloat}, {DType::kBF16, at::kBFloat16}, {DType::kF16, at::kHalf},
       {DType::kI64, at::kLong},  {DType::kI32, at::kInt},       {DType::kF64, at::kDouble},
       {DType::kU8, at::kByte},   {DType::kI8, at::kChar},       {DType::kI16, at::kShort}};
-  return types;
+  return kTypes;
 }
 
 at::ScalarType TypeOf(DType dtype) {
@@ -88,7 +88,7 @@ std::optional<std::filesystem::path> SmolLm2() {
 #endif
   const char* folder = std::getenv("DOCMEM_SMOLLM2");
   if (folder == nullptr) return std::nullopt;
-  const std::filesystem::path path(folder);
+  std::filesystem::path path(folder);
   if (!std::filesystem::exists(path / "config.json")) return std::nullopt;
   return path;
 }
