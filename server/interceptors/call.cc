@@ -29,12 +29,17 @@ std::string TraceOf(const grpc::ServerContextBase& context) {
 
 Call::Call(const ServiceContext& services, const Method& method,
            const grpc::CallbackServerContext* context)
-    : services_(services), method_(method), context_(context), arrived_(absl::Now()) {
+    : services_(services),
+      method_(method),
+      arrived_(absl::Now()),
+      caller_(services.guard->Identify(*context)),
+      client_deadline_(context->deadline()) {
   const store::MutexLock lock(&mutex_);
   entry_ = {.peer = context->peer(),
             .method = method.label,
             .request_id = DrawRequestId(),
             .trace_id = TraceOf(*context)};
+  if (caller_.ok()) entry_.principal = caller_->name;
 }
 
 Call::~Call() {
@@ -47,15 +52,9 @@ Call::~Call() {
 }
 
 absl::Status Call::Admit(OpenCalls::Cut cut) {
-  absl::StatusOr<Principal> caller = services_.guard->Identify(*context_);
-  if (!caller.ok()) return caller.status();
-  principal_ = *std::move(caller);
-  {
-    const store::MutexLock lock(&mutex_);
-    entry_.principal = principal_.name;
-  }
+  if (!caller_.ok()) return caller_.status();
   const absl::StatusOr<absl::Time> deadline =
-      services_.guard->Admit(principal_, *context_, method_);
+      services_.guard->Admit(*caller_, client_deadline_, method_);
   if (!deadline.ok()) return deadline.status();
   deadline_ = *deadline;
   const OpenCalls::Id id = services_.open_calls->Enter(deadline_, std::move(cut));

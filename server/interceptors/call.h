@@ -3,9 +3,11 @@
 #include <grpcpp/server_context.h>
 #include <grpcpp/support/status.h>
 
+#include <chrono>
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "adapter_store/sync.h"
 #include "server/interceptors/guard.h"
@@ -35,7 +37,10 @@ struct ServiceContext {
 /// may call as soon as `Admit` has begun.
 class Call {
  public:
-  /// On arrival. `method` is one of the constants of methods.h.
+  /// On arrival, where gRPC hands the call in. `method` is one of the constants of methods.h.
+  /// Nothing of `context` is read later: a call that a client cancels may have ended, and the
+  /// context be gone, before the executor comes to it. For the same reason whoever can be ended
+  /// before `Admit` has returned keeps the request in a copy.
   Call(const ServiceContext& services, const Method& method,
        const grpc::CallbackServerContext* context);
   /// A call that wasn't finished counts as CANCELLED.
@@ -48,7 +53,7 @@ class Call {
   absl::Status Admit(OpenCalls::Cut cut = {});
 
   // After an OK `Admit`.
-  const Principal& principal() const { return principal_; }
+  const Principal& principal() const { return *caller_; }
   absl::Time deadline() const { return deadline_; }
 
   /// What the call is about, for its audit line; several ids add up, one that was said before
@@ -66,9 +71,9 @@ class Call {
 
   const ServiceContext services_;
   const Method& method_;
-  const grpc::CallbackServerContext* const context_;
   const absl::Time arrived_;
-  Principal principal_;
+  const absl::StatusOr<Principal> caller_;
+  const std::chrono::system_clock::time_point client_deadline_;
   absl::Time deadline_;
   store::Mutex mutex_;
   AuditEntry entry_ ABSL_GUARDED_BY(mutex_);  // for the log too

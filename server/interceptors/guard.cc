@@ -55,9 +55,8 @@ absl::Status CheckRights(const Principal& principal, const Method& method) {
                absl::StrCat(std::string(method.label), " needs ", needs));
 }
 
-absl::Time DeadlineOf(const grpc::ServerContextBase& context, const Method& method) {
+absl::Time DeadlineOf(std::chrono::system_clock::time_point given, const Method& method) {
   const absl::Time now = absl::Now();
-  const auto given = context.deadline();
   const bool none = given == std::chrono::system_clock::time_point::max() ||
                     absl::FromChrono(given) > now + absl::Hours(24 * 365);
   if (none && method.deadline == absl::InfiniteDuration()) return absl::InfiniteFuture();
@@ -74,11 +73,11 @@ absl::StatusOr<Principal> Guard::Identify(const grpc::ServerContextBase& context
 }
 
 absl::StatusOr<absl::Time> Guard::Admit(const Principal& caller,
-                                        const grpc::ServerContextBase& context,
+                                        std::chrono::system_clock::time_point client_deadline,
                                         const Method& method) const {
   if (absl::Status status = CheckRights(caller, method); !status.ok()) return status;
   if (absl::Status status = lifecycle_->Accepts(method.availability); !status.ok()) return status;
-  const absl::Time deadline = DeadlineOf(context, method);
+  const absl::Time deadline = DeadlineOf(client_deadline, method);
   if (deadline <= absl::Now()) {
     return Error(absl::StatusCode::kDeadlineExceeded, reason::kDeadlinePassed,
                  "the deadline passed before work began");

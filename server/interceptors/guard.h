@@ -2,6 +2,8 @@
 
 #include <grpcpp/server_context.h>
 
+#include <chrono>
+
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "server/interceptors/authenticator.h"
@@ -26,7 +28,8 @@ class Guard {
   /// Lets a call of `caller` proceed, until its deadline: the client's, or the method's default;
   /// never more than `kMaximumDeadline` from now. PERMISSION_DENIED, UNAVAILABLE or
   /// DEADLINE_EXCEEDED, in this order.
-  absl::StatusOr<absl::Time> Admit(const Principal& caller, const grpc::ServerContextBase& context,
+  absl::StatusOr<absl::Time> Admit(const Principal& caller,
+                                   std::chrono::system_clock::time_point client_deadline,
                                    const Method& method) const;
 
  private:

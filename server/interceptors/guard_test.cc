@@ -36,7 +36,7 @@ class GuardTest : public testing::Test {
     if (!authorization.empty()) spouse.AddClientMetadata("authorization", authorization);
     const absl::StatusOr<Principal> caller = guard_.Identify(context);
     if (!caller.ok()) return caller.status();
-    return guard_.Admit(*caller, context, method);
+    return guard_.Admit(*caller, context.deadline(), method);
   }
 
   FakeAuthenticator authenticator_;

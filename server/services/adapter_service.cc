@@ -61,11 +61,11 @@ grpc::ServerWriteReactor<v1::DownloadAdapterResponse>* AdapterService::Download(
   using Source = std::unique_ptr<MessageSource<v1::DownloadAdapterResponse>>;
   return DownloadStream::Start(
       services_, method::kAdapterDownload, context,
-      [=, this](Call& call) -> absl::StatusOr<Source> {
-        const auto key = CheckKey(call, request->collection(), request->document());
+      [this, request = *request](Call& call) -> absl::StatusOr<Source> {
+        const auto key = CheckKey(call, request.collection(), request.document());
         if (!key.ok()) return key.status();
         store::AdapterStore* const store = parts_.store->get();
-        auto adapter = store->GetAdapter(*key, request->version());
+        auto adapter = store->GetAdapter(*key, request.version());
         if (!adapter.ok()) return adapter.status();
         return std::make_unique<AdapterDownloadSource>(store, *std::move(adapter));
       });

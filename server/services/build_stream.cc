@@ -25,7 +25,7 @@ BuildStream::BuildStream(const ServiceContext& services, const Late<Builds>* bui
                          const Late<store::AdapterStore>* store,
                          grpc::CallbackServerContext* context, const v1::BuildCacheRequest* request)
     : store_(store),
-      request_(request),
+      request_(*request),
       call_(services, method::kBuildCache, context),
       build_(builds),
       writer_(this, services.timer, [this] {
@@ -47,32 +47,31 @@ void BuildStream::Begin() {
 
 absl::StatusOr<CacheBuildRequest> BuildStream::Read() {
   absl::StatusOr<store::DocumentKey> key =
-      CheckKey(call_, request_->collection(), request_->document());
+      CheckKey(call_, request_.collection(), request_.document());
   if (!key.ok()) return key.status();
-  const auto mode = FromMessage(request_->mode());
-  if (!mode && request_->mode() != v1::MODE_UNSPECIFIED) {
-    return InvalidField("mode", absl::StrCat("unknown value ", request_->mode()));
+  const auto mode = FromMessage(request_.mode());
+  if (!mode && request_.mode() != v1::MODE_UNSPECIFIED) {
+    return InvalidField("mode", absl::StrCat("unknown value ", request_.mode()));
   }
-  if (request_->adapter_version() != 0 && (!mode || engine::UsesBaseCache(*mode))) {
+  if (request_.adapter_version() != 0 && (!mode || engine::UsesBaseCache(*mode))) {
     return InvalidField("adapter_version", "goes with the adapter-prefill modes only");
   }
-  if (absl::Status status =
-          CheckLength("system_text", request_->system_text(), kMaxSystemTextBytes);
+  if (absl::Status status = CheckLength("system_text", request_.system_text(), kMaxSystemTextBytes);
       !status.ok()) {
     return status;
   }
   const auto settings = (*store_)->GetCollectionSettings(key->collection);
   if (!settings.ok()) return settings.status();
   absl::StatusOr<std::vector<engine::Compression>> compressions =
-      ToCompressions(request_->ratio_ppm(), request_->profiles(), request_->kv_dtype(),
+      ToCompressions(request_.ratio_ppm(), request_.profiles(), request_.kv_dtype(),
                      {settings->default_ratio_ppm, build_.kv_dtype()});
   if (!compressions.ok()) return compressions.status();
   CacheBuildRequest build;
   build.key = *std::move(key);
   build.compressions = *std::move(compressions);
-  if (request_->has_system_text()) build.system_text = request_->system_text();
+  if (request_.has_system_text()) build.system_text = request_.system_text();
   build.maker = {.mode = mode.value_or(engine::Mode::kBase),
-                 .adapter_version = request_->adapter_version()};
+                 .adapter_version = request_.adapter_version()};
   return build;
 }
 

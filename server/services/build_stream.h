@@ -41,7 +41,7 @@ class BuildStream final : public grpc::ServerWriteReactor<v1::BuildCacheResponse
   void Cut(const absl::Status& status);
 
   const Late<store::AdapterStore>* const store_;
-  const v1::BuildCacheRequest* const request_;
+  const v1::BuildCacheRequest request_;
   Call call_;
   LiveBuild build_;
   std::shared_ptr<BuildStream> self_;  // until gRPC is done with the reactor

@@ -69,7 +69,7 @@ class ClientStream final : public grpc::ServerReadReactor<Request>,
 
   void Take(bool ok) {
     const absl::Status status =
-        CatchEngine([&] { return ok ? sink_->OnMessage(&message_) : sink_->OnEnd(response_); });
+        CatchEngine([&] { return ok ? sink_->OnMessage(&message_) : sink_->OnEnd(&reply_); });
     if (ok && status.ok()) return Read();
     // What it made and didn't publish is gone before the client hears how the call ended.
     sink_.reset();
@@ -86,6 +86,7 @@ class ClientStream final : public grpc::ServerReadReactor<Request>,
       store::MutexLock lock(&mutex_);
       if (std::exchange(ended_, true)) return;
     }
+    if (status.ok()) *response_ = std::move(reply_);
     this->Finish(call_.Finish(status));
   }
 
@@ -93,7 +94,8 @@ class ClientStream final : public grpc::ServerReadReactor<Request>,
 
   Executor* const executor_;
   Call call_;
-  Response* const response_;
+  Response* const response_;  // gRPC's, until the call has ended
+  Response reply_;
   std::shared_ptr<ClientStream> self_;  // until gRPC is done with the reactor
   std::unique_ptr<Sink> sink_;
   Request message_;

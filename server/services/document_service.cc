@@ -235,15 +235,16 @@ absl::Status DocumentService::DeleteNow(Call& call, const v1::DeleteDocumentRequ
 grpc::ServerWriteReactor<v1::GetTextResponse>* DocumentService::GetText(
     grpc::CallbackServerContext* context, const v1::GetTextRequest* request) {
   using Stream = ServerStream<v1::GetTextResponse>;
-  return Stream::Start(services_, method::kGetText, context,
-                       [=, this](Call& call) -> absl::StatusOr<std::unique_ptr<Stream::Source>> {
-                         absl::StatusOr<store::DocumentKey> key =
-                             CheckKey(call, request->collection(), request->document());
-                         if (!key.ok()) return key.status();
-                         absl::StatusOr<std::string> text = (*store_)->ReadText(*key);
-                         if (!text.ok()) return text.status();
-                         return std::make_unique<TextSource>(*std::move(text));
-                       });
+  return Stream::Start(
+      services_, method::kGetText, context,
+      [this, request = *request](Call& call) -> absl::StatusOr<std::unique_ptr<Stream::Source>> {
+        absl::StatusOr<store::DocumentKey> key =
+            CheckKey(call, request.collection(), request.document());
+        if (!key.ok()) return key.status();
+        absl::StatusOr<std::string> text = (*store_)->ReadText(*key);
+        if (!text.ok()) return text.status();
+        return std::make_unique<TextSource>(*std::move(text));
+      });
 }
 
 grpc::ServerUnaryReactor* DocumentService::Prefetch(grpc::CallbackServerContext* context,
@@ -285,15 +286,16 @@ absl::Status DocumentService::DeleteCacheNow(Call& call, const v1::DeleteCacheRe
 grpc::ServerWriteReactor<v1::ExportDocumentResponse>* DocumentService::Export(
     grpc::CallbackServerContext* context, const v1::ExportDocumentRequest* request) {
   using Stream = ServerStream<v1::ExportDocumentResponse>;
-  return Stream::Start(services_, method::kExport, context,
-                       [=, this](Call& call) -> absl::StatusOr<std::unique_ptr<Stream::Source>> {
-                         absl::StatusOr<store::DocumentKey> key =
-                             CheckKey(call, request->collection(), request->document());
-                         if (!key.ok()) return key.status();
-                         auto archive = (*archives_)->Export(*key);
-                         if (!archive.ok()) return archive.status();
-                         return std::make_unique<DocumentExportSource>(*std::move(archive));
-                       });
+  return Stream::Start(
+      services_, method::kExport, context,
+      [this, request = *request](Call& call) -> absl::StatusOr<std::unique_ptr<Stream::Source>> {
+        absl::StatusOr<store::DocumentKey> key =
+            CheckKey(call, request.collection(), request.document());
+        if (!key.ok()) return key.status();
+        auto archive = (*archives_)->Export(*key);
+        if (!archive.ok()) return archive.status();
+        return std::make_unique<DocumentExportSource>(*std::move(archive));
+      });
 }
 
 grpc::ServerReadReactor<v1::ImportDocumentRequest>* DocumentService::Import(

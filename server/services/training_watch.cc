@@ -24,7 +24,7 @@ TrainingWatch::TrainingWatch(const ServiceContext& services, const Late<Training
                              grpc::CallbackServerContext* context,
                              const v1::WatchTrainingRequest* request)
     : trainings_(trainings),
-      request_(request),
+      job_id_(request->job_id()),
       call_(services, method::kTrainingWatch, context),
       writer_(this, services.timer, [this] {
         Cut(Error(absl::StatusCode::kUnavailable, reason::kSlowClient,
@@ -35,18 +35,17 @@ void TrainingWatch::Begin() {
   absl::Status status = call_.Admit([weak = weak_from_this()](const absl::Status& why) {
     if (const auto watch = weak.lock()) watch->Cut(why);
   });
-  const std::string id = request_->job_id();
-  if (status.ok()) status = CheckId("job_id", id);
-  if (status.ok()) status = FindTraining(call_, **trainings_, id).status();
+  if (status.ok()) status = CheckId("job_id", job_id_);
+  if (status.ok()) status = FindTraining(call_, **trainings_, job_id_).status();
   if (!status.ok()) return Close(status);
-  const absl::StatusOr<uint64_t> sink = (*trainings_)->Watch(id, shared_from_this());
+  const absl::StatusOr<uint64_t> sink = (*trainings_)->Watch(job_id_, shared_from_this());
   if (!sink.ok()) return Close(sink.status());
   {
     store::MutexLock lock(&mutex_);
     sink_ = *sink;
     if (!closed_) return;
   }
-  (*trainings_)->Leave(id, *sink);
+  (*trainings_)->Leave(job_id_, *sink);
 }
 
 void TrainingWatch::OnReport(const TrainingReport& report) {
@@ -73,7 +72,7 @@ void TrainingWatch::Cut(const absl::Status& status) {
     store::MutexLock lock(&mutex_);
     sink = std::exchange(sink_, 0);
   }
-  if (sink != 0) (*trainings_)->Leave(request_->job_id(), sink);
+  if (sink != 0) (*trainings_)->Leave(job_id_, sink);
   Close(status);
 }
 

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "docmem/v1/training.pb.h"
 #include "server/interceptors/call.h"
@@ -42,7 +43,7 @@ class TrainingWatch final : public grpc::ServerWriteReactor<v1::TrainingEvent>,
   void Cut(const absl::Status& status);
 
   const Late<Trainings>* const trainings_;
-  const v1::WatchTrainingRequest* const request_;
+  const std::string job_id_;
   Call call_;
   std::shared_ptr<TrainingWatch> self_;  // until gRPC is done with the reactor
   PushWriter<Reactor, v1::TrainingEvent> writer_;
