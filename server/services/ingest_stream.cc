@@ -52,17 +52,16 @@ void IngestStream::OnReadDone(bool ok) {
 }
 
 void IngestStream::Take(bool ok) {
-  if (!ok) {
-    if (!handed_in_) Close(Incomplete("the stream ended without its end message"));
-    return;
-  }
+  if (!ok) return Close(Incomplete("the stream ended without its end message"));
   if (absl::Status status = TakeMessage(); !status.ok()) return Cut(status);
+  // Nothing is read behind the end message: what came there could only make a failure of a call
+  // whose document may be there already.
+  if (handed_in_) return;
   store::MutexLock lock(&mutex_);
   if (!closed_) StartRead(&message_);
 }
 
 absl::Status IngestStream::TakeMessage() {
-  if (handed_in_) return Incomplete("a message came after the end message");
   switch (message_.part_case()) {
     case v1::IngestRequest::kHeader:
       return TakeHeader(message_.header());

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import grpc
 import pytest
-from client import ask_request, collect, refusal_of, refused
+from client import (ask_request, collect, ingest_messages, memory, refusal_of, refused,
+                    upload_messages)
 from daemon import eventually, scaled
 from folders import adapter
 from stubs import v1
@@ -303,3 +304,39 @@ def test_a_deadline_that_passes_in_the_queue_costs_no_engine_work(daemon, client
 def test_no_call_stays_open_after_its_stream_was_cut(daemon):
     """The daemon would wait for one until its drain limit, ten minutes."""
     assert daemon.stop() == 0
+
+
+def test_calls_cancelled_before_a_thread_comes_to_them(daemon, client):
+    """Of every kind: what gRPC frees when they end must not be read any more."""
+    begin = {
+        "Ask": lambda one: one.queries.Ask(ask_request("d0", max_tokens=LENGTH)),
+        "Score": lambda one: one.queries.Score.future(
+            v1.ScoreRequest(memory=memory("d0"), prompt=v1.Prompt(question="?"), answer="Yes.")),
+        "Ingest": lambda one: one.documents.Ingest(ingest_messages("Half.", "half", end=False)),
+        "BuildCache": lambda one: one.documents.BuildCache(
+            v1.BuildCacheRequest(document="d0", ratio_ppm=[900_000])),
+        "GetText": lambda one: one.documents.GetText(v1.GetTextRequest(document="d0")),
+        "Export": lambda one: one.documents.Export(v1.ExportDocumentRequest(document="d0")),
+        "Prefetch": lambda one: one.documents.Prefetch.future(
+            v1.PrefetchRequest(documents=["d0", "d1"], wait=True)),
+        "Upload": lambda one: one.adapters.Upload.future(
+            upload_messages("d0", adapter(), end=False)),
+        "Download": lambda one: one.adapters.Download(
+            v1.DownloadAdapterRequest(document="d1", version=1)),
+        "Watch": lambda one: one.trainings.Watch(v1.WatchTrainingRequest(job_id="none")),
+        "GetStatus": lambda one: one.admin.GetStatus.future(v1.GetStatusRequest()),
+    }
+    moment = random.Random(7)
+
+    def cut(kind):
+        one = daemon.client()
+        for _ in range(scaled(40, 400)):
+            call = begin[kind](one)
+            if moment.random() < 0.3:
+                time.sleep(0.002 * moment.random())
+            call.cancel()
+
+    with concurrent.futures.ThreadPoolExecutor(len(begin)) as threads:
+        list(threads.map(cut, begin))
+    eventually(lambda: not in_use(daemon, client))
+    assert daemon.process.poll() is None and client.ask("d0", max_tokens=2).finished
