@@ -301,11 +301,6 @@ def test_a_deadline_that_passes_in_the_queue_costs_no_engine_work(daemon, client
     check_rest(daemon, client, alone)
 
 
-def test_no_call_stays_open_after_its_stream_was_cut(daemon):
-    """The daemon would wait for one until its drain limit, ten minutes."""
-    assert daemon.stop() == 0
-
-
 def test_calls_cancelled_before_a_thread_comes_to_them(daemon, client):
     """Of every kind: what gRPC frees when they end must not be read any more."""
     begin = {
@@ -340,3 +335,8 @@ def test_calls_cancelled_before_a_thread_comes_to_them(daemon, client):
         list(threads.map(cut, begin))
     eventually(lambda: not in_use(daemon, client))
     assert daemon.process.poll() is None and client.ask("d0", max_tokens=2).finished
+
+
+def test_no_call_stays_open_after_its_stream_was_cut(daemon):
+    """The daemon would wait for one until its drain limit, ten minutes."""
+    assert daemon.stop() == 0
