@@ -7,9 +7,8 @@
 #include "client/cli/backup_folder.h"
 #include "client/cli/commands.h"
 #include "client/cli/display.h"
+#include "client/cli/exported_file.h"
 #include "client/cli/json.h"
-#include "client/cli/local_file.h"
-#include "client/cli/progress_line.h"
 #include "client/cli/session.h"
 #include "client/collection_client.h"
 #include "client/document_client.h"
@@ -100,31 +99,19 @@ class BackupCommand final : public Command {
     v1::ExportDocumentRequest request;
     request.set_collection(backup->name());
     request.set_document(document.id());
-    LocalFileWriter file(*path);
-    ProgressLine line(session.terminal());
-    uint64_t bytes = 0;
-    client::DocumentClient client(session.connection());
-    absl::Status status = client.Export(
-        request,
-        [&](absl::string_view chunk) {
-          bytes += chunk.size();
-          line.Show(
-              absl::StrCat(backup->name(), "/", document.id(), ": received ", FormatBytes(bytes)));
-          return file.Write(chunk);
-        },
-        session.call());
-    line.Clear();
+    const absl::StatusOr<uint64_t> bytes = WriteExportedFile(
+        session, request, *path, absl::StrCat(backup->name(), "/", document.id(), ": "));
+    const absl::Status status = bytes.status();
     if (absl::IsNotFound(status)) return absl::OkStatus();  // deleted since it was listed
     if (absl::IsDataLoss(status) || absl::IsFailedPrecondition(status)) {
       failed_.push_back(absl::StrCat(backup->name(), "/", document.id(), ": ", status.message()));
       session.Note(failed_.back());
       return absl::OkStatus();
     }
-    if (status.ok()) status = file.Commit();
     if (!status.ok()) return status;
     backup->Remember(document);
     ++written_;
-    bytes_ += bytes;
+    bytes_ += *bytes;
     return absl::OkStatus();
   }
 

@@ -3,12 +3,10 @@
 #include "absl/strings/str_cat.h"
 #include "client/cli/commands.h"
 #include "client/cli/display.h"
+#include "client/cli/exported_file.h"
 #include "client/cli/json.h"
-#include "client/cli/local_file.h"
-#include "client/cli/progress_line.h"
 #include "client/cli/question_arguments.h"
 #include "client/cli/session.h"
-#include "client/document_client.h"
 
 namespace docmem::cli {
 namespace {
@@ -26,26 +24,13 @@ class ExportCommand final : public Command {
     v1::ExportDocumentRequest request;
     request.set_collection(collection_);
     request.set_document(document_);
-    LocalFileWriter file(path_);
-    ProgressLine line(session.terminal());
-    uint64_t bytes = 0;
-    client::DocumentClient client(session.connection());
-    absl::Status status = client.Export(
-        request,
-        [&](absl::string_view chunk) {
-          bytes += chunk.size();
-          line.Show(absl::StrCat("received ", FormatBytes(bytes)));
-          return file.Write(chunk);
-        },
-        session.call());
-    line.Clear();
-    if (status.ok()) status = file.Commit();
-    if (!status.ok()) return status;
+    const absl::StatusOr<uint64_t> bytes = WriteExportedFile(session, request, path_, "");
+    if (!bytes.ok()) return bytes.status();
     if (session.json()) {
       session.PrintJson(
-          JsonObject({{"file", JsonString(path_)}, {"bytes", JsonString(absl::StrCat(bytes))}}));
+          JsonObject({{"file", JsonString(path_)}, {"bytes", JsonString(absl::StrCat(*bytes))}}));
     } else {
-      session.out() << path_ << ": " << FormatBytes(bytes) << '\n';
+      session.out() << path_ << ": " << FormatBytes(*bytes) << '\n';
     }
     return absl::OkStatus();
   }

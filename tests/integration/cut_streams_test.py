@@ -287,7 +287,7 @@ def test_streams_cut_exactly_at_any_token_up_to_the_last_leave_nothing_behind(
 
 def test_a_deadline_that_passes_in_the_queue_costs_no_engine_work(daemon, client, alone):
     before = daemon.metrics()["docmem_step_rows_sum"]
-    running = [client.queries.Ask(ask_request("d0", max_tokens=WHOLE_BUDGET // 8))
+    running = [client.queries.Ask(ask_request("d0", max_tokens=WHOLE_BUDGET // 5))
                for _ in range(SLOTS)]
     for stream in running:
         next(stream)
