@@ -47,27 +47,38 @@ absl::Duration Scheduler::DelayOf(Priority priority) const {
   return priority == Priority::kBatch ? options_.batch_delay : absl::ZeroDuration();
 }
 
+absl::Status Scheduler::CheckRoom(const Question& question) const {
+  if (!closed_.ok()) return closed_;
+  const LiveKey key(question.principal, question.request_id);
+  if (live_.count(key) != 0) {
+    return Error(absl::StatusCode::kAlreadyExists, reason::kRequestIdInUse,
+                 absl::StrCat("request id '", question.request_id,
+                              "' belongs to a question that is still being answered"),
+                 {{"field", "request_id"}});
+  }
+  const uint64_t waiting = live_.size() - slots_used_;
+  const uint64_t limit = QueueLimit(question.priority);
+  if (waiting >= limit) {
+    return Error(
+        absl::StatusCode::kResourceExhausted, reason::kQueueFull,
+        absl::StrCat(waiting, " questions wait already, the limit is ", limit, " of --max-queue ",
+                     options_.max_queue, " at this question's priority"));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Scheduler::Submit(Question question, std::shared_ptr<AnswerSink> sink) {
+  {
+    store::MutexLock lock(&mutex_);
+    if (absl::Status status = CheckRoom(question); !status.ok()) return status;
+  }
+  // Looked up only for those who would be let in.
   const QuestionLimits of_collection = LimitsOf(*parts_.store, question.document.collection);
   LivePtr live;
   {
     store::MutexLock lock(&mutex_);
-    if (!closed_.ok()) return closed_;
+    if (absl::Status status = CheckRoom(question); !status.ok()) return status;
     const LiveKey key(question.principal, question.request_id);
-    if (live_.count(key) != 0) {
-      return Error(absl::StatusCode::kAlreadyExists, reason::kRequestIdInUse,
-                   absl::StrCat("request id '", question.request_id,
-                                "' belongs to a question that is still being answered"),
-                   {{"field", "request_id"}});
-    }
-    const uint64_t waiting = live_.size() - slots_used_;
-    const uint64_t limit = QueueLimit(question.priority);
-    if (waiting >= limit) {
-      return Error(
-          absl::StatusCode::kResourceExhausted, reason::kQueueFull,
-          absl::StrCat(waiting, " questions wait already, the limit is ", limit, " of --max-queue ",
-                       options_.max_queue, " at this question's priority"));
-    }
     live =
         std::make_shared<LiveQuestion>(this, std::move(question), next_arrival_++, std::move(sink));
     const auto& [principal, collection] = live->quota_holders();

@@ -96,6 +96,8 @@ class Scheduler : public Asker {
   uint64_t QueueLimit(Priority priority) const;
   absl::Duration DelayOf(Priority priority) const;
 
+  /// Whether one more may be admitted: open, another request id, a place in the queue.
+  absl::Status CheckRoom(const Question& question) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Resolve(const LivePtr& live);
   void Resolved(const LivePtr& live, absl::StatusOr<ResolvedQuestion> resolved);
   void BuildCache(const LivePtr& live);
