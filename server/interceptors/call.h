@@ -30,6 +30,8 @@ struct ServiceContext {
   Metrics* metrics = nullptr;
   Log* log = nullptr;
   AuditLog* audit = nullptr;  ///< null: none is kept
+  /// Between two messages of a client's stream. A call may well be silent for a minute or two.
+  absl::Duration silent_client_limit = absl::Minutes(5);
 };
 
 /// One RPC from its arrival to its status: guard, deadline, count, log and audit line, so that

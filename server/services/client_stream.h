@@ -7,12 +7,21 @@
 #include <memory>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "adapter_store/sync.h"
 #include "server/errors/error.h"
 #include "server/errors/from_exception.h"
 #include "server/interceptors/call.h"
 
 namespace docmem::server {
+
+/// What ends a client stream whose client sends nothing for `ServiceContext::silent_client_limit`:
+/// it would hold what it has sent until its deadline.
+inline absl::Status SilentClient(absl::Duration limit) {
+  return Error(absl::StatusCode::kUnavailable, reason::kSlowClient,
+               absl::StrCat("the client sent nothing for ", absl::FormatDuration(limit)));
+}
 
 /// Takes the messages of one client stream. All functions run on the executor, one at a time, and
 /// may block. A failure ends the RPC with it.
@@ -51,7 +60,7 @@ class ClientStream final : public grpc::ServerReadReactor<Request>,
  private:
   ClientStream(const ServiceContext& services, const Method& method,
                grpc::CallbackServerContext* context, Response* response)
-      : executor_(services.executor), call_(services, method, context), response_(response) {}
+      : services_(services), call_(services, method, context), response_(response) {}
 
   void Begin(const MakeSink& make_sink) {
     const absl::Status status =
@@ -64,7 +73,10 @@ class ClientStream final : public grpc::ServerReadReactor<Request>,
   }
 
   void OnReadDone(bool ok) override {
-    executor_->Run([self = this->shared_from_this(), ok] { self->Take(ok); });
+    services_.executor->Run([self = this->shared_from_this(), ok] {
+      self->services_.timer->Cancel(self->silence_);
+      self->Take(ok);
+    });
   }
 
   void Take(bool ok) {
@@ -77,6 +89,11 @@ class ClientStream final : public grpc::ServerReadReactor<Request>,
   }
 
   void Read() {
+    silence_ = services_.timer->At(
+        absl::Now() + services_.silent_client_limit, [weak = this->weak_from_this()] {
+          const auto stream = weak.lock();
+          if (stream) stream->End(SilentClient(stream->services_.silent_client_limit));
+        });
     store::MutexLock lock(&mutex_);
     if (!ended_) this->StartRead(&message_);
   }
@@ -92,13 +109,14 @@ class ClientStream final : public grpc::ServerReadReactor<Request>,
 
   void OnDone() override { self_.reset(); }
 
-  Executor* const executor_;
+  const ServiceContext services_;
   Call call_;
   Response* const response_;  // gRPC's, until the call has ended
   Response reply_;
   std::shared_ptr<ClientStream> self_;  // until gRPC is done with the reactor
   std::unique_ptr<Sink> sink_;
   Request message_;
+  Timer::Id silence_ = 0;
   store::Mutex mutex_;
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
 };

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "engine/text/unicode.h"
 #include "server/services/build_messages.h"
+#include "server/services/client_stream.h"
 #include "server/services/training_messages.h"
 #include "server/services/validate.h"
 
@@ -29,7 +30,7 @@ IngestStream::Reactor* IngestStream::Start(const ServiceContext& services, const
 
 IngestStream::IngestStream(const ServiceContext& services, const Parts& parts,
                            grpc::CallbackServerContext* context)
-    : executor_(services.executor),
+    : services_(services),
       parts_(parts),
       call_(services, method::kIngest, context),
       build_(parts.builds),
@@ -43,12 +44,24 @@ void IngestStream::Begin() {
     if (const auto stream = weak.lock()) stream->Cut(why);
   });
   if (!status.ok()) return Close(status);
+  Read();
+}
+
+void IngestStream::Read() {
+  silence_ =
+      services_.timer->At(absl::Now() + services_.silent_client_limit, [weak = weak_from_this()] {
+        const auto stream = weak.lock();
+        if (stream) stream->Cut(SilentClient(stream->services_.silent_client_limit));
+      });
   store::MutexLock lock(&mutex_);
   if (!closed_) StartRead(&message_);
 }
 
 void IngestStream::OnReadDone(bool ok) {
-  executor_->Run([self = shared_from_this(), ok] { self->Take(ok); });
+  services_.executor->Run([self = shared_from_this(), ok] {
+    self->services_.timer->Cancel(self->silence_);
+    self->Take(ok);
+  });
 }
 
 void IngestStream::Take(bool ok) {
@@ -56,9 +69,7 @@ void IngestStream::Take(bool ok) {
   if (absl::Status status = TakeMessage(); !status.ok()) return Cut(status);
   // Nothing is read behind the end message: what came there could only make a failure of a call
   // whose document may be there already.
-  if (handed_in_) return;
-  store::MutexLock lock(&mutex_);
-  if (!closed_) StartRead(&message_);
+  if (!handed_in_) Read();
 }
 
 absl::Status IngestStream::TakeMessage() {

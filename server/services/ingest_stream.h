@@ -47,6 +47,7 @@ class IngestStream final : public grpc::ServerBidiReactor<v1::IngestRequest, v1:
   IngestStream(const ServiceContext& services, const Parts& parts,
                grpc::CallbackServerContext* context);
   void Begin();
+  void Read();
   void Take(bool ok);
   absl::Status TakeMessage();
   absl::Status TakeHeader(const v1::IngestHeader& header);
@@ -56,7 +57,7 @@ class IngestStream final : public grpc::ServerBidiReactor<v1::IngestRequest, v1:
   void Close(const absl::Status& status);
   void Cut(const absl::Status& status);
 
-  Executor* const executor_;
+  const ServiceContext services_;
   const Parts parts_;
   Call call_;
   LiveBuild build_;
@@ -65,6 +66,7 @@ class IngestStream final : public grpc::ServerBidiReactor<v1::IngestRequest, v1:
 
   // One message at a time.
   v1::IngestRequest message_;
+  Timer::Id silence_ = 0;
   std::optional<IngestRequest> request_;
   bool detach_ = false;
   engine::Sha256 digest_;

@@ -101,8 +101,17 @@ absl::Status FakeAsker::Submit(Question question, std::shared_ptr<AnswerSink> si
   return absl::OkStatus();
 }
 
-TestServer::TestServer(std::unique_ptr<Authenticator> authenticator)
-    : folder_(NewFolder()), authenticator_(std::move(authenticator)) {
+TestServer::TestServer(std::unique_ptr<Authenticator> authenticator,
+                       absl::Duration silent_client_limit)
+    : folder_(NewFolder()),
+      authenticator_(std::move(authenticator)),
+      context_{.guard = &guard_,
+               .open_calls = &open_calls,
+               .executor = &executor_,
+               .timer = &timer,
+               .metrics = &metrics_,
+               .log = &log_,
+               .silent_client_limit = silent_client_limit} {
   grpc::ServerBuilder builder;
   int port = 0;
   builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);

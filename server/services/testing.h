@@ -71,7 +71,8 @@ class FakeAsker : public Asker {
 /// builds and uploads have nothing behind them.
 class TestServer {
  public:
-  explicit TestServer(std::unique_ptr<Authenticator> authenticator = MakeOpenAuthenticator());
+  explicit TestServer(std::unique_ptr<Authenticator> authenticator = MakeOpenAuthenticator(),
+                      absl::Duration silent_client_limit = absl::Minutes(5));
   ~TestServer();
 
   static constexpr int kExecutorThreads = 2;
@@ -100,7 +101,7 @@ class TestServer {
   Metrics metrics_{"test"};
   Executor executor_{{.threads = kExecutorThreads}};
   const Guard guard_{authenticator_.get(), &lifecycle};
-  const ServiceContext context_{&guard_, &open_calls, &executor_, &timer, &metrics_, &log_};
+  const ServiceContext context_;
 
   Late<store::AdapterStore> late_store_;
   Late<Residency> late_residency_;

@@ -164,10 +164,17 @@ class Daemon:
         return [json.loads(line) for line in self.log.read_text().splitlines()]
 
     def resident_bytes(self):
+        return self._memory("VmRSS")
+
+    def peak_bytes(self):
+        """The most that was resident since the process began."""
+        return self._memory("VmHWM")
+
+    def _memory(self, name):
         for line in Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
-            if line.startswith("VmRSS:"):
+            if line.startswith(f"{name}:"):
                 return int(line.split()[1]) * 1024
-        raise AssertionError("no VmRSS")
+        raise AssertionError(f"no {name}")
 
     def open_files(self):
         """Without the registry's: up to four readers stay open for the next look-ups."""
