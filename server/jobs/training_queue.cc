@@ -172,15 +172,17 @@ absl::StatusOr<store::Page<TrainingReport>> TrainingQueue::List(const std::strin
 absl::StatusOr<TrainingReport> TrainingQueue::Cancel(const std::string& id) {
   const absl::StatusOr<int64_t> row = RowOf(id);
   if (!row.ok()) return row.status();
-  absl::Status status = Error(absl::StatusCode::kFailedPrecondition, reason::kJobFinished,
-                              absl::StrCat("training '", id, "' has ended already"));
   if (const RunPtr run = Find(*row)) {
-    status = run->Cancel();
-    if (status.ok()) return run->report();
-  } else if (const auto job = parts_.store->GetTrainingJob(*row); !job.ok()) {
-    return job.status();
+    if (absl::Status status = run->Cancel(); !status.ok()) return status;
+    return run->report();
   }
-  return status;
+  const absl::StatusOr<store::TrainingJob> job = parts_.store->GetTrainingJob(*row);
+  if (!job.ok()) return job.status();
+  store::MutexLock lock(&mutex_);
+  // One that has not ended is without a run only when the daemon stops, which leaves it for the
+  // next.
+  if (!HasEnded(job->state) && !closed_.ok()) return closed_;
+  return JobFinished(*row);
 }
 
 absl::StatusOr<uint64_t> TrainingQueue::Watch(const std::string& id,

@@ -183,6 +183,19 @@ TEST_F(TrainingQueueTest, CancelledOnesLeaveNothingAndTheNextOneRuns) {
   EXPECT_EQ(parts_.store->Stats()->checkpoint.items, 0U);
 }
 
+TEST_F(TrainingQueueTest, CancellingWhileTheDaemonStopsSaysThatItStops) {
+  parts_.Publish("d", {900'000});
+  const std::string running = Start("d", Pairs(400));
+  const std::string waiting = Start("d", Pairs(1));
+  WaitForStep(running, 1);
+  queue_->EndAll(absl::UnavailableError("the daemon stops"));
+  EXPECT_EQ(queue_->Cancel(running).status().message(), "the daemon stops");
+  EXPECT_EQ(queue_->Cancel(waiting).status().message(), "the daemon stops");
+  Open({});
+  EXPECT_TRUE(queue_->Cancel(waiting).ok());
+  EXPECT_TRUE(queue_->Cancel(running).ok());
+}
+
 TEST_F(TrainingQueueTest, AStopInTheMiddleLeadsToTheSameWeightsAsNone) {
   parts_.Publish("d", {900'000});
   Ended(Start("d", Pairs(40)));

@@ -15,12 +15,12 @@ namespace {
 
 constexpr char kCheckpointName[] = "checkpoint";
 
-absl::Status TooLate(int64_t row) {
+}  // namespace
+
+absl::Status JobFinished(int64_t row) {
   return Error(absl::StatusCode::kFailedPrecondition, reason::kJobFinished,
                absl::StrCat("training '", TrainingId(row), "' has ended already"));
 }
-
-}  // namespace
 
 TrainingRun::TrainingRun(TrainingQueue* queue, store::TrainingJob job, StoredTraining stored,
                          TrainingReport report)
@@ -59,7 +59,8 @@ absl::Status TrainingRun::Cancel() {
   const absl::Status why = absl::CancelledError("the training was cancelled");
   {
     store::MutexLock lock(&mutex_);
-    if (closed_ || storing_ || !stop_status_.ok()) return TooLate(row());
+    if (suspended_) return stop_status_;
+    if (closed_ || storing_ || !stop_status_.ok()) return JobFinished(row());
     stop_status_ = why;
     work = work_;
     started = started_;

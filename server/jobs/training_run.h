@@ -22,6 +22,9 @@
 
 namespace docmem::server {
 
+/// What cancelling a training answers that has ended.
+absl::Status JobFinished(int64_t row);
+
 /// One training from its row to the stored adapter:
 ///   Prepare      (executor): read text and checkpoint
 ///   Step         (engine thread): the base model writes pairs; only where some are wanted
@@ -44,7 +47,8 @@ class TrainingRun : public TensorWork, public std::enable_shared_from_this<Train
   /// 0 when the run has ended already; then the sink isn't called.
   uint64_t Watch(std::shared_ptr<TrainingSink> sink);
   void Leave(uint64_t sink);
-  /// By a user. FAILED_PRECONDITION when it is too late. Blocks on the registry.
+  /// By a user. FAILED_PRECONDITION when it is too late, the status of `Suspend` when that came
+  /// before. Blocks on the registry.
   absl::Status Cancel();
   /// Stops behind a checkpoint and leaves the row open; watchers are closed with `why`.
   void Suspend(const absl::Status& why);
