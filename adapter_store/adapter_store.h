@@ -32,7 +32,9 @@ struct AdapterStoreOptions {
   std::function<absl::Time()> clock = absl::Now;
   /// Fills a buffer with random bytes. Default: the system's.
   std::function<void(std::span<std::byte>)> random;
-  /// Seams for tests and other back ends. Default: POSIX files and SQLite inside `folder`.
+  /// Connection string of libpq: the registry's place in PostgreSQL. Empty: SQLite inside `folder`.
+  std::string postgres;
+  /// Seams for tests.
   std::shared_ptr<FileSystem> files;
   std::shared_ptr<Registry> registry;
 };

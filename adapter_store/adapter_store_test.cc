@@ -57,6 +57,16 @@ TEST_F(AdapterStoreTest, DamagedInstanceFileIsNamed) {
 
 // ---- Collections ----
 
+TEST_F(AdapterStoreTest, RegistryOfAnotherDataFolderIsRefused) {
+  if (IsSqlite()) GTEST_SKIP() << "SQLite's file lies in the data folder";
+  const store_test::TemporaryFolder another;
+  AdapterStoreOptions options = Options();
+  options.folder = another.path();
+  const auto refused = AdapterStore::Open(std::move(options));
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused.status()));
+  EXPECT_NE(refused.status().message().find("another data folder"), absl::string_view::npos);
+}
+
 TEST_F(AdapterStoreTest, DefaultCollectionExistsAndCanNotBeDeleted) {
   EXPECT_OK(store_->GetCollection("default"));
   const auto deleted = store_->DeleteCollection("default", true);

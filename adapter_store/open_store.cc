@@ -21,6 +21,7 @@ constexpr char kLockFile[] = "lock";
 constexpr char kInstanceFile[] = "instance";
 constexpr char kNewInstanceFile[] = "instance.new";
 constexpr char kRegistryFile[] = "registry.db";
+constexpr char kOwnerKey[] = "data_folder";
 constexpr size_t kInstanceBytes = 16;
 constexpr size_t kMaxInstanceFile = 256;
 
@@ -69,6 +70,34 @@ absl::StatusOr<uint64_t> NextGeneration(Registry& registry, const std::string& i
     return PutSettingRow(sql, key, absl::StrCat(generation));
   }));
   return generation;
+}
+
+// A registry outside of the data folder could be opened with another one, which lacks the files.
+absl::Status Claim(Registry& registry, const std::string& instance) {
+  return registry.Write([&](Sql& sql) -> absl::Status {
+    STORE_ASSIGN_OR_RETURN(const std::optional<std::string> owner, FindSetting(sql, kOwnerKey));
+    if (!owner.has_value()) return PutSettingRow(sql, kOwnerKey, instance);
+    if (*owner == instance) return absl::OkStatus();
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the registry belongs to another data folder: its file 'instance' says ", *owner,
+        ", here it says ", instance, "; use that folder, or another database or schema"));
+  });
+}
+
+absl::StatusOr<std::unique_ptr<Registry>> OpenRegistry(const AdapterStoreOptions& options,
+                                                       FileSystem& files,
+                                                       const std::string& instance) {
+  if (!options.postgres.empty()) {
+    STORE_ASSIGN_OR_RETURN(std::unique_ptr<Registry> registry,
+                           OpenPostgresRegistry(options.postgres));
+    STORE_RETURN_IF_ERROR(Claim(*registry, instance));
+    return registry;
+  }
+  // SQLite would make it readable for others, as the process's mask allows.
+  if (absl::IsNotFound(files.Stat(kRegistryFile).status())) {
+    STORE_RETURN_IF_ERROR(files.Create(kRegistryFile).status());
+  }
+  return OpenSqliteRegistry(absl::StrCat(options.folder, "/", kRegistryFile));
 }
 
 absl::Status FailInterrupted(Sql& sql, DocumentRow row, absl::Time now) {
@@ -198,12 +227,7 @@ absl::StatusOr<std::unique_ptr<AdapterStore>> AdapterStore::Open(AdapterStoreOpt
   STORE_ASSIGN_OR_RETURN(parts.artifacts, ArtifactFiles::Open(&files, options.budget_bytes));
   parts.registry = std::move(options.registry);
   if (parts.registry == nullptr) {
-    // SQLite would make it readable for others, as the process's mask allows.
-    if (absl::IsNotFound(files.Stat(kRegistryFile).status())) {
-      STORE_RETURN_IF_ERROR(files.Create(kRegistryFile).status());
-    }
-    STORE_ASSIGN_OR_RETURN(parts.registry,
-                           OpenSqliteRegistry(absl::StrCat(options.folder, "/", kRegistryFile)));
+    STORE_ASSIGN_OR_RETURN(parts.registry, OpenRegistry(options, files, parts.instance));
   }
   STORE_ASSIGN_OR_RETURN(parts.generation, NextGeneration(*parts.registry, parts.instance));
   parts.clock = options.clock;

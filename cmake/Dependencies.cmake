@@ -33,6 +33,7 @@ if(NOT DOCMEM_ENGINE_ONLY)
   find_package(Protobuf MODULE REQUIRED)  # before gRPC, whose package needs its targets
   find_package(gRPC CONFIG REQUIRED)
   find_package(absl CONFIG REQUIRED)
+  find_package(PostgreSQL REQUIRED)
   find_package(SQLite3 REQUIRED)
   find_package(prometheus-cpp CONFIG REQUIRED)
   find_package(spdlog CONFIG REQUIRED)

@@ -114,6 +114,17 @@ absl::Status CheckAddress(const std::string& text) {
   return absl::InvalidArgumentError("must be HOST:PORT, such as 127.0.0.1:7600");
 }
 
+// Settings are printed, and command lines can be read by others.
+absl::Status CheckRegistry(const std::string& text) {
+  const size_t user = text.find("://");
+  const size_t host = text.find('@');
+  const bool in_url =
+      user != std::string::npos && host != std::string::npos && text.find(':', user + 3) < host;
+  if (!in_url && text.find("password=") == std::string::npos) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "must not hold a password: put it into the file that PGPASSFILE names");
+}
+
 absl::Status CheckDevice(const std::string& text) {
   const std::string number = text.rfind("cuda:", 0) == 0 ? text.substr(5) : "";
   uint32_t index = 0;
@@ -192,6 +203,11 @@ std::vector<Setting> AllSettings() {
            "Address of the health service; plain, without authentication", CheckAddress),
       Text("metrics_listen", &O::metrics_listen, "HOST:PORT",
            "Address of /metrics; plain, without authentication", CheckAddress),
+      Text(
+          "registry", &O::registry, "URL",
+          "PostgreSQL database for the registry, such as postgresql://docmem@host/docmem, with its "
+          "password in PGPASSFILE; default: a SQLite file in the data folder",
+          CheckRegistry),
       Text("device", &O::device, "DEVICE", "cpu or cuda:N", CheckDevice),
       Text("dtype", &O::dtype, "DTYPE",
            "Compute type: float32, bfloat16, int8 (weights only, the rest bfloat16), or auto: "

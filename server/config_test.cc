@@ -92,6 +92,10 @@ TEST_F(ConfigTest, MistakesInTheFileAreNamedWithTheirLine) {
 
 TEST_F(ConfigTest, MistakesInFlagsAndVariablesAreNamed) {
   EXPECT_THAT(ErrorOf({"--max-queue", "-1"}), HasSubstr("--max-queue: max_queue must be"));
+  EXPECT_THAT(ErrorOf({"--registry", "postgresql://me:secret@host/db"}),
+              HasSubstr("must not hold a password"));
+  EXPECT_THAT(ErrorOf({"--registry", "host=db password=secret"}),
+              HasSubstr("must not hold a password"));
   EXPECT_THAT(ErrorOf({"--disk-budget", "-1"}), HasSubstr("--disk-budget: disk_budget must be"));
   EXPECT_THAT(ErrorOf({"--disk-budget", "many"}), HasSubstr("it is \"many\""));
   EXPECT_THAT(ErrorOf({"--listen", "7600"}), HasSubstr("must be HOST:PORT"));

@@ -193,6 +193,7 @@ absl::Status Daemon::OpenStore() {
   store::AdapterStoreOptions options;
   options.folder = options_.data;
   options.budget_bytes = options_.disk_budget_bytes;
+  options.postgres = options_.registry;
   auto store = store::AdapterStore::Open(std::move(options));
   if (!store.ok()) return store.status();
   store_ = *std::move(store);

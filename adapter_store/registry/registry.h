@@ -24,7 +24,8 @@ class Sql {
  public:
   virtual ~Sql() = default;
   /// Calls `on_row` for each row of the result until it fails; its failure is returned.
-  /// ALREADY_EXISTS for a broken unique constraint, FAILED_PRECONDITION for any other one.
+  /// ALREADY_EXISTS for a broken unique constraint, FAILED_PRECONDITION for any other one. After a
+  /// failure of the database's own the transaction can only be given up.
   virtual absl::Status Query(const std::string& statement, const std::vector<SqlValue>& parameters,
                              absl::FunctionRef<absl::Status(const SqlRow&)> on_row) = 0;
   /// A statement without a result.
@@ -33,7 +34,8 @@ class Sql {
 
 /// A transactional database with DocMem's tables. Thread-safe. Failures of its own:
 /// RESOURCE_EXHAUSTED (disk full), DATA_LOSS (the database is damaged), UNAVAILABLE (anything else
-/// that keeps it from answering).
+/// that keeps it from answering). Only UNAVAILABLE from `Write` may leave open whether the change
+/// is stored: when the answer to a commit was lost, and the database couldn't be asked again.
 class Registry {
  public:
   using Body = absl::FunctionRef<absl::Status(Sql&)>;
@@ -51,5 +53,12 @@ class Registry {
 /// the file when its structure is damaged, FAILED_PRECONDITION naming both versions when a newer
 /// DocMem wrote it: nothing is changed then.
 absl::StatusOr<std::unique_ptr<Registry>> OpenSqliteRegistry(const std::string& path);
+
+/// Opens the registry in a PostgreSQL database (13 or newer), in the first schema of its search
+/// path, and makes or migrates the tables. `where` is a connection string or URL of libpq, which
+/// also reads its environment variables and password file. Several processes may share it. Sessions
+/// that break are replaced. UNAVAILABLE where no server answers, FAILED_PRECONDITION naming both
+/// versions when a newer DocMem wrote the tables.
+absl::StatusOr<std::unique_ptr<Registry>> OpenPostgresRegistry(const std::string& where);
 
 }  // namespace docmem::store

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "adapter_store/registry/connection_pool.h"
 #include "adapter_store/registry/row_codec.h"
 #include "adapter_store/registry/sqlite_connection.h"
 #include "adapter_store/registry/sqlite_schema.h"
@@ -61,43 +61,16 @@ absl::Status Migrate(SqliteConnection& connection, std::span<const char* const> 
   });
 }
 
-class ReaderPool {
- public:
-  explicit ReaderPool(std::string path) : path_(std::move(path)) {}
-
-  absl::StatusOr<std::unique_ptr<SqliteConnection>> Take() {
-    MutexLock lock(&mutex_);
-    while (idle_.empty() && open_ == kMaxReaders) given_back_.Wait(&mutex_);
-    if (idle_.empty()) {
-      STORE_ASSIGN_OR_RETURN(std::unique_ptr<SqliteConnection> reader,
-                             SqliteConnection::Open(path_));
-      STORE_RETURN_IF_ERROR(reader->Script("PRAGMA query_only = ON"));
-      ++open_;
-      return reader;
-    }
-    std::unique_ptr<SqliteConnection> reader = std::move(idle_.back());
-    idle_.pop_back();
-    return reader;
-  }
-
-  void GiveBack(std::unique_ptr<SqliteConnection> reader) {
-    MutexLock lock(&mutex_);
-    idle_.push_back(std::move(reader));
-    given_back_.Signal();
-  }
-
- private:
-  const std::string path_;
-  Mutex mutex_;
-  CondVar given_back_;
-  size_t open_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::vector<std::unique_ptr<SqliteConnection>> idle_ ABSL_GUARDED_BY(mutex_);
-};
+absl::StatusOr<std::unique_ptr<SqliteConnection>> OpenReader(const std::string& path) {
+  STORE_ASSIGN_OR_RETURN(std::unique_ptr<SqliteConnection> reader, SqliteConnection::Open(path));
+  STORE_RETURN_IF_ERROR(reader->Script("PRAGMA query_only = ON"));
+  return reader;
+}
 
 class SqliteRegistry : public Registry {
  public:
   SqliteRegistry(const std::string& path, std::unique_ptr<SqliteConnection> writer)
-      : readers_(path), writer_(std::move(writer)) {}
+      : readers_(kMaxReaders, [path] { return OpenReader(path); }), writer_(std::move(writer)) {}
 
   absl::Status Write(Body body) override {
     MutexLock lock(&mutex_);
@@ -112,7 +85,7 @@ class SqliteRegistry : public Registry {
   }
 
  private:
-  ReaderPool readers_;
+  ConnectionPool<SqliteConnection> readers_;
   Mutex mutex_;
   const std::unique_ptr<SqliteConnection> writer_ ABSL_PT_GUARDED_BY(mutex_);
 };

@@ -11,11 +11,13 @@
 #include "adapter_store/adapter_store.h"
 #include "adapter_store/errors.h"
 #include "adapter_store/testing/store_test_util.h"
+#include "adapter_store/testing/test_postgres.h"
 #include "gtest/gtest.h"
 
 namespace docmem::store::store_test {
 
-/// A store in a folder of its own that can be closed, damaged and opened again.
+/// A store in a folder of its own that can be closed, damaged and opened again. Its registry lies
+/// in that folder, or in PostgreSQL where a server is there for tests.
 class AdapterStoreTest : public ::testing::Test {
  protected:
   void SetUp() override { Open(); }
@@ -25,6 +27,7 @@ class AdapterStoreTest : public ::testing::Test {
     options.folder = folder_.path();
     options.budget_bytes = budget_;
     options.clock = [this] { return now_; };
+    if (!IsSqlite()) options.postgres = PostgresOf(folder_.path());
     return options;
   }
 
@@ -51,14 +54,21 @@ class AdapterStoreTest : public ::testing::Test {
     close(fd);
   }
 
-  // Behind the store's back, while it is closed.
+  // Behind the store's back, while it is closed, and without a check of foreign keys.
   void Sql(const std::string& statement) {
+    if (!IsSqlite()) {
+      return PostgresScript(PostgresOf(folder_.path()),
+                            absl::StrCat("SET session_replication_role = replica;", statement));
+    }
     sqlite3* database = nullptr;
     ASSERT_EQ(sqlite3_open((folder_.path() + "/registry.db").c_str(), &database), SQLITE_OK);
     ASSERT_EQ(sqlite3_exec(database, statement.c_str(), nullptr, nullptr, nullptr), SQLITE_OK)
         << sqlite3_errmsg(database);
     sqlite3_close(database);
   }
+
+  // For what only a SQLite file can meet.
+  static bool IsSqlite() { return TestPostgres() == nullptr; }
 
   uint64_t Used() { return store_->Stats()->used_bytes; }
   uint64_t OnDisk() { return ArtifactBytes(folder_.path()); }

@@ -12,6 +12,7 @@
 #include "adapter_store/registry/registry.h"
 #include "adapter_store/status_macros.h"
 #include "adapter_store/testing/store_test_util.h"
+#include "adapter_store/testing/test_postgres.h"
 #include "gtest/gtest.h"
 
 namespace docmem::store::store_test {
@@ -28,14 +29,23 @@ inline std::ostream& operator<<(std::ostream& out, const RegistryMaker& maker) {
 
 /// Every registry that there is.
 inline auto AllRegistries() {
-  return ::testing::Values(RegistryMaker{"Sqlite", [](const std::string& folder) {
+  return ::testing::Values(RegistryMaker{"Sqlite",
+                                         [](const std::string& folder) {
                                            return OpenSqliteRegistry(folder + "/registry.db");
+                                         }},
+                           RegistryMaker{"Postgres", [](const std::string& folder) {
+                                           return OpenPostgresRegistry(PostgresOf(folder));
                                          }});
 }
 
 class RegistryConformanceTest : public ::testing::TestWithParam<RegistryMaker> {
  protected:
-  void SetUp() override { Open(); }
+  void SetUp() override {
+    if (std::string(GetParam().name) == "Postgres" && TestPostgres() == nullptr) {
+      GTEST_SKIP() << "tests/with_postgres.py starts a server";
+    }
+    Open();
+  }
 
   void Open() {
     registry_.reset();
