@@ -46,15 +46,17 @@ class Server:
         self.data = folder / "data"
         self.port = free_port()
         self._binaries = binaries
-        self._user = {}
+        self._as_user = []
         if os.geteuid() == 0:
             owner = pwd.getpwnam("nobody")
-            self._user = {"user": owner.pw_uid, "group": owner.pw_gid, "extra_groups": []}
             os.chown(folder, owner.pw_uid, owner.pw_gid)
+            # subprocess's own `user` forks, which a process with gRPC's threads doesn't survive.
+            self._as_user = ["setpriv", f"--reuid={owner.pw_uid}", f"--regid={owner.pw_gid}",
+                             "--clear-groups"]
 
     def _run(self, program, *arguments):
-        subprocess.run([self._binaries / program, *arguments], check=True, cwd=self.folder,
-                       stdout=subprocess.DEVNULL, timeout=120, **self._user)
+        subprocess.run([*self._as_user, self._binaries / program, *arguments], check=True,
+                       cwd=self.folder, stdout=subprocess.DEVNULL, timeout=120)
 
     def __enter__(self):
         self._run("initdb", "--pgdata", self.data, "--username", "docmem", "--auth", "trust",

@@ -1,7 +1,7 @@
 """A daemon whose registry lies in PostgreSQL, and a server that crashes and comes back."""
 
-import shutil
 import sys
+import tempfile
 import threading
 from pathlib import Path
 
@@ -19,13 +19,13 @@ pytestmark = pytest.mark.skipif(programs() is None, reason="PostgreSQL isn't ins
 
 
 @pytest.fixture
-def server(tmp_path):
-    # PostgreSQL's own user must be able to reach its folder.
-    folder = Path("/tmp") / f"docmem-{tmp_path.name}-{threading.get_native_id()}"
-    folder.mkdir()
-    with Server(folder, programs()) as server:
+def server():
+    # Not below pytest's own folder: PostgreSQL's user couldn't reach it.
+    with (
+        tempfile.TemporaryDirectory(prefix="docmem-postgres-") as folder,
+        Server(Path(folder), programs()) as server,
+    ):
         yield server
-    shutil.rmtree(folder)
 
 
 @pytest.fixture
