@@ -220,8 +220,9 @@ def test_collections_are_made_changed_and_deleted(both):
 def test_a_training_is_watched_to_its_end(both):
     trained = f"trained-{kind(both)}"
     both.do(lambda client: client.documents.ingest(document(trained), trained, ratios=[0.5]))
+    # Steps come from the moment one watches: enough of them that some are left by then.
     options = v1.TrainingOptions(
-        qa=[v1.QaPair(question="Who?", answer="Nobody.")], epochs=2, rank=2, holdout=0)
+        qa=[v1.QaPair(question="Who?", answer="Nobody.")], epochs=300, rank=2, holdout=0)
     job = both.do(lambda client: client.trainings.start(document=trained, options=options))
     events = both.do(lambda client: client.trainings.watch(job.id))
     assert any(event.HasField("step") for event in events)
