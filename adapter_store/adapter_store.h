@@ -20,11 +20,12 @@ namespace docmem::store {
 
 class DocumentImport;
 class FileSystem;
+class ObjectStore;
 class Registry;
 
 struct AdapterStoreOptions {
   std::string folder;         ///< the data folder; created if only its last component is missing
-  uint64_t budget_bytes = 0;  ///< of all artifact files, temporary ones included; 0: no limit
+  uint64_t budget_bytes = 0;  ///< of the artifact files in it, temporary ones too; 0: no limit
   /// How long a publication may take before others may collect its files as garbage.
   absl::Duration publish_timeout = absl::Hours(2);
   /// Age from which files under no intent or a foreign expired one are garbage.
@@ -34,9 +35,14 @@ struct AdapterStoreOptions {
   std::function<void(std::span<std::byte>)> random;
   /// Connection string of libpq: the registry's place in PostgreSQL. Empty: SQLite inside `folder`.
   std::string postgres;
+  /// The place of artifact files that replicas with the same registry share (see
+  /// files/object_store.h): then `folder` keeps copies of those used last, within `budget_bytes`.
+  /// Empty: they lie in `folder` alone.
+  std::string artifacts;
   /// Seams for tests.
   std::shared_ptr<FileSystem> files;
   std::shared_ptr<Registry> registry;
+  std::shared_ptr<ObjectStore> objects;
 };
 
 /// Only what is set is changed.

@@ -8,6 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "adapter_store/document_rows.h"
 #include "adapter_store/errors.h"
+#include "adapter_store/files/local_artifact_files.h"
+#include "adapter_store/files/object_store.h"
+#include "adapter_store/files/shared_artifact_files.h"
 #include "adapter_store/names.h"
 #include "adapter_store/registry/training_job_table.h"
 #include "adapter_store/registry/word_table.h"
@@ -22,11 +25,16 @@ constexpr char kInstanceFile[] = "instance";
 constexpr char kNewInstanceFile[] = "instance.new";
 constexpr char kRegistryFile[] = "registry.db";
 constexpr char kOwnerKey[] = "data_folder";
+constexpr char kSharedKey[] = "shared_artifacts";
 constexpr size_t kInstanceBytes = 16;
 constexpr size_t kMaxInstanceFile = 256;
 
 void SystemRandom(std::span<std::byte> buffer) {
   RAND_bytes(reinterpret_cast<unsigned char*>(buffer.data()), static_cast<int>(buffer.size()));
+}
+
+std::function<void(std::span<std::byte>)> RandomOf(const AdapterStoreOptions& options) {
+  return options.random != nullptr ? options.random : SystemRandom;
 }
 
 absl::StatusOr<std::string> MakeInstance(FileSystem& files,
@@ -75,6 +83,11 @@ absl::StatusOr<uint64_t> NextGeneration(Registry& registry, const std::string& i
 // A registry outside of the data folder could be opened with another one, which lacks the files.
 absl::Status Claim(Registry& registry, const std::string& instance) {
   return registry.Write([&](Sql& sql) -> absl::Status {
+    STORE_ASSIGN_OR_RETURN(const std::optional<std::string> shared, FindSetting(sql, kSharedKey));
+    if (shared.has_value()) {
+      return absl::FailedPreconditionError(
+          "the artifacts of this registry lie in a place that replicas share; name that place");
+    }
     STORE_ASSIGN_OR_RETURN(const std::optional<std::string> owner, FindSetting(sql, kOwnerKey));
     if (!owner.has_value()) return PutSettingRow(sql, kOwnerKey, instance);
     if (*owner == instance) return absl::OkStatus();
@@ -84,20 +97,82 @@ absl::Status Claim(Registry& registry, const std::string& instance) {
   });
 }
 
+// Ties registry and shared place to each other; replicas may do so at the same time. Returns the
+// place's identity.
+absl::StatusOr<std::string> ClaimShared(Registry& registry, ObjectStore& objects,
+                                        const std::string& fresh) {
+  const absl::StatusOr<std::string> found = IdentityOf(objects);
+  if (!found.ok() && !absl::IsNotFound(found.status())) return found.status();
+  std::string identity;
+  bool used = false;
+  STORE_RETURN_IF_ERROR(registry.Write([&](Sql& sql) -> absl::Status {
+    STORE_ASSIGN_OR_RETURN(const std::optional<std::string> owner, FindSetting(sql, kOwnerKey));
+    if (owner.has_value()) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "the artifacts of this registry lie in the data folder whose file 'instance' says ",
+          *owner, "; restore a backup of it into a new registry with a shared place"));
+    }
+    STORE_ASSIGN_OR_RETURN(const std::optional<std::string> shared, FindSetting(sql, kSharedKey));
+    STORE_ASSIGN_OR_RETURN(const std::vector<int64_t> files, AllFileIds(sql));
+    used = !files.empty();
+    identity = shared.value_or(fresh);
+    if (!shared.has_value() && found.ok()) {
+      return absl::FailedPreconditionError(
+          "the shared place belongs to another registry; use that one, or another place");
+    }
+    return shared.has_value() ? absl::OkStatus() : PutSettingRow(sql, kSharedKey, identity);
+  }));
+  if (found.ok() && *found == identity) return identity;
+  if (found.ok()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the shared place belongs to another registry: its object 'identity' says ", *found,
+        ", this registry's artifacts are in ", identity));
+  }
+  if (used) {
+    return absl::FailedPreconditionError(
+        "the shared place lacks the object 'identity', and the registry has files there: is the "
+        "volume mounted, are bucket and prefix right?");
+  }
+  STORE_RETURN_IF_ERROR(PutIdentity(objects, identity));
+  return identity;
+}
+
 absl::StatusOr<std::unique_ptr<Registry>> OpenRegistry(const AdapterStoreOptions& options,
-                                                       FileSystem& files,
-                                                       const std::string& instance) {
+                                                       FileSystem& files) {
   if (!options.postgres.empty()) {
-    STORE_ASSIGN_OR_RETURN(std::unique_ptr<Registry> registry,
-                           OpenPostgresRegistry(options.postgres));
-    STORE_RETURN_IF_ERROR(Claim(*registry, instance));
-    return registry;
+    return OpenPostgresRegistry(options.postgres);
   }
   // SQLite would make it readable for others, as the process's mask allows.
   if (absl::IsNotFound(files.Stat(kRegistryFile).status())) {
     STORE_RETURN_IF_ERROR(files.Create(kRegistryFile).status());
   }
   return OpenSqliteRegistry(absl::StrCat(options.folder, "/", kRegistryFile));
+}
+
+absl::StatusOr<std::unique_ptr<ArtifactFiles>> OpenArtifacts(const AdapterStoreOptions& options,
+                                                             FileSystem& files,
+                                                             Registry& registry,
+                                                             const std::string& instance) {
+  STORE_ASSIGN_OR_RETURN(std::unique_ptr<LocalArtifactFiles> local,
+                         LocalArtifactFiles::Open(&files, options.budget_bytes));
+  std::shared_ptr<ObjectStore> objects = options.objects;
+  if (objects == nullptr && !options.artifacts.empty()) {
+    STORE_ASSIGN_OR_RETURN(objects, OpenObjectStore(options.artifacts));
+  }
+  if (objects == nullptr) {
+    if (!options.postgres.empty()) STORE_RETURN_IF_ERROR(Claim(registry, instance));
+    return local;
+  }
+  if (options.postgres.empty() && options.registry == nullptr) {
+    return absl::InvalidArgumentError(
+        "artifacts in a shared place need a registry that is shared as well, in PostgreSQL");
+  }
+  // Not the name of this data folder: the place outlives it.
+  std::string fresh(kInstanceBytes, '\0');
+  RandomOf(options)(std::as_writable_bytes(std::span<char>(fresh)));
+  STORE_ASSIGN_OR_RETURN(std::string identity,
+                         ClaimShared(registry, *objects, absl::BytesToHexString(fresh)));
+  return SharedArtifactFiles::Open(std::move(local), std::move(objects), std::move(identity));
 }
 
 absl::Status FailInterrupted(Sql& sql, DocumentRow row, absl::Time now) {
@@ -222,13 +297,13 @@ absl::StatusOr<std::unique_ptr<AdapterStore>> AdapterStore::Open(AdapterStoreOpt
   }
   FileSystem& files = *parts.files;
   STORE_ASSIGN_OR_RETURN(parts.lock, files.Lock(kLockFile));
-  STORE_ASSIGN_OR_RETURN(
-      parts.instance, InstanceOf(files, options.random != nullptr ? options.random : SystemRandom));
-  STORE_ASSIGN_OR_RETURN(parts.artifacts, ArtifactFiles::Open(&files, options.budget_bytes));
-  parts.registry = std::move(options.registry);
+  STORE_ASSIGN_OR_RETURN(parts.instance, InstanceOf(files, RandomOf(options)));
+  parts.registry = options.registry;
   if (parts.registry == nullptr) {
-    STORE_ASSIGN_OR_RETURN(parts.registry, OpenRegistry(options, files, parts.instance));
+    STORE_ASSIGN_OR_RETURN(parts.registry, OpenRegistry(options, files));
   }
+  STORE_ASSIGN_OR_RETURN(parts.artifacts,
+                         OpenArtifacts(options, files, *parts.registry, parts.instance));
   STORE_ASSIGN_OR_RETURN(parts.generation, NextGeneration(*parts.registry, parts.instance));
   parts.clock = options.clock;
   parts.publisher =

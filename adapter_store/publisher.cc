@@ -40,7 +40,7 @@ absl::StatusOr<std::unique_ptr<WrittenBatch>> Publisher::Write(
   for (const PlannedFile& plan : planned) {
     intent.files.push_back({0, plan.kind});
     STORE_ASSIGN_OR_RETURN(DiskReservation reservation,
-                           options_.artifacts->budget().Reserve(plan.file->max_bytes));
+                           options_.artifacts->Reserve(plan.file->max_bytes));
     reservations.push_back(std::move(reservation));
   }
   STORE_RETURN_IF_ERROR(options_.registry->Write([&](Sql& sql) -> absl::Status {
@@ -63,7 +63,7 @@ absl::Status Publisher::WriteAll(WrittenBatch& batch, std::vector<DiskReservatio
         options_.artifacts->Write(refs[i], std::move(reservations[i]), file.producer));
     batch.files_.push_back({refs[i].id, refs[i].kind, file.name, written.bytes, written.digest});
   }
-  return options_.artifacts->Publish(refs);
+  return options_.artifacts->Publish(batch.files_);
 }
 
 absl::Status Publisher::Commit(WrittenBatch* batch, Body body) {
