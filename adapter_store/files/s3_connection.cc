@@ -8,6 +8,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "adapter_store/errors.h"
 #include "adapter_store/files/digest.h"
@@ -31,7 +32,7 @@ std::string Encoded(const std::string& text) {
     if (plain && c != 0) {
       encoded += static_cast<char>(c);
     } else {
-      absl::StrAppend(&encoded, "%", absl::Hex(c >> 4), absl::Hex(c & 15));
+      absl::StrAppendFormat(&encoded, "%%%02X", c);  // signed so: the digits must be large
     }
   }
   return encoded;
@@ -191,7 +192,6 @@ std::pair<absl::StatusOr<S3Response>, bool> S3Connection::Try(const S3Request& r
   CURL* const curl = easy->curl;
   Transfer transfer(curl, request, *received);
   const std::string url = UrlOf(place_, request);
-  const std::string credentials = absl::StrCat(place_.access_key, ":", place_.secret_key);
   const std::string signing = absl::StrCat("aws:amz:", place_.region, ":s3");
   const std::string digest = absl::StrCat(
       "x-amz-content-sha256: ",
@@ -202,7 +202,8 @@ std::pair<absl::StatusOr<S3Response>, bool> S3Connection::Try(const S3Request& r
   Set(curl, CURLOPT_PROTOCOLS_STR, "http,https");
   Set(curl, CURLOPT_NOSIGNAL, 1L);
   Set(curl, CURLOPT_ERRORBUFFER, error);
-  Set(curl, CURLOPT_USERPWD, credentials.c_str());
+  Set(curl, CURLOPT_USERNAME, place_.access_key.c_str());  // may have a colon in it
+  Set(curl, CURLOPT_PASSWORD, place_.secret_key.c_str());
   Set(curl, CURLOPT_AWS_SIGV4, signing.c_str());
   Set(curl, CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(patience_.connect / absl::Milliseconds(1)));
   Set(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);

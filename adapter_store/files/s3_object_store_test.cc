@@ -165,7 +165,7 @@ TEST(S3ObjectStoreTest, ALargeFileGoesUpInParts) {
   const auto requests = server.requests();
   ASSERT_THAT(requests, SizeIs(5));
   EXPECT_EQ(requests[0].target, "/bucket/in/key?uploads=");
-  EXPECT_EQ(requests[1].target, "/bucket/in/key?partNumber=1&uploadId=u%2f1");
+  EXPECT_EQ(requests[1].target, "/bucket/in/key?partNumber=1&uploadId=u%2F1");
   EXPECT_EQ(requests[1].body, "01234567");
   EXPECT_EQ(requests[3].target, requests[2].target);
   EXPECT_EQ(requests[3].body, "rest");
@@ -179,7 +179,7 @@ TEST(S3ObjectStoreTest, AnUploadThatFailsIsTakenBack) {
     const ScriptedHttpServer server({kBegun, kPartTaken, kPartTaken, last});
     EXPECT_FALSE(Put(server, "01234567rest").ok());
     EXPECT_EQ(server.requests().back().method, "DELETE");
-    EXPECT_EQ(server.requests().back().target, "/bucket/in/key?uploadId=u%2f1");
+    EXPECT_EQ(server.requests().back().target, "/bucket/in/key?uploadId=u%2F1");
   }
 }
 
@@ -210,9 +210,9 @@ TEST(S3ObjectStoreTest, ListedKeysAreDeletedPageByPage) {
   ASSERT_OK(StoreAt(server.endpoint())->DeleteAll("a/"));
   const auto requests = server.requests();
   ASSERT_THAT(requests, SizeIs(6));
-  EXPECT_EQ(requests[0].target, "/bucket?list-type=2&max-keys=1000&prefix=in%2fa%2f");
+  EXPECT_EQ(requests[0].target, "/bucket?list-type=2&max-keys=1000&prefix=in%2Fa%2F");
   EXPECT_EQ(requests[1].target, "/bucket/in/a/1");
-  EXPECT_THAT(requests[2].target, HasSubstr("&start-after=in%2fa%2f1"));
+  EXPECT_THAT(requests[2].target, HasSubstr("&start-after=in%2Fa%2F1"));
   EXPECT_EQ(requests[3].target, "/bucket/in/a/2");
   EXPECT_EQ(requests[5].target, "/bucket/in/a/3?uploadId=u");
 }
