@@ -15,6 +15,7 @@ namespace {
 
 constexpr long kNotFound = 404;
 constexpr char kPageKeys[] = "1000";
+constexpr uint64_t kMaxParts = 1000;  // of Swift; others take more
 
 class S3Store : public ObjectStore {
  public:
@@ -93,7 +94,8 @@ class S3Store : public ObjectStore {
     STORE_ASSIGN_OR_RETURN(const std::string id, ReadUploadId(begun.text));
     absl::Cleanup abort = [&] { Send("DELETE", key, {{"uploadId", id}}).IgnoreError(); };
     std::vector<std::string> etags;
-    std::vector<std::byte> part(part_bytes_);
+    std::vector<std::byte> part(
+        std::max<uint64_t>(part_bytes_, (file.bytes() + kMaxParts - 1) / kMaxParts));
     for (uint64_t offset = 0; offset < file.bytes(); offset += part.size()) {
       part.resize(std::min<uint64_t>(part.size(), file.bytes() - offset));
       STORE_RETURN_IF_ERROR(file.Read(offset, part));
@@ -101,6 +103,9 @@ class S3Store : public ObjectStore {
       STORE_ASSIGN_OR_RETURN(const S3Response sent, Found(Send("PUT", key, query, part)));
       etags.push_back(sent.etag);
     }
+    // From here on it may be complete whatever the answer says, and some stores destroy an object
+    // whose upload is taken back afterwards. `DeleteAll` deletes objects first.
+    std::move(abort).Cancel();
     const std::string completion = CompletionXml(etags);
     const absl::StatusOr<S3Response> completed =
         Send("POST", key, {{"uploadId", id}},
@@ -108,12 +113,9 @@ class S3Store : public ObjectStore {
     STORE_RETURN_IF_ERROR(completed.status());
     // A completion whose answer was lost is tried again, and its upload isn't there then.
     if (completed->code == kNotFound) {
-      STORE_RETURN_IF_ERROR(CheckStored(key, file.bytes()));
-    } else {
-      STORE_RETURN_IF_ERROR(ReadCompletion(completed->text));
+      return CheckStored(key, file.bytes());
     }
-    std::move(abort).Cancel();
-    return absl::OkStatus();
+    return ReadCompletion(completed->text);
   }
 
   absl::Status CheckStored(const std::string& key, uint64_t bytes) {

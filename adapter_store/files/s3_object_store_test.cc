@@ -173,13 +173,20 @@ TEST(S3ObjectStoreTest, ALargeFileGoesUpInParts) {
 }
 
 TEST(S3ObjectStoreTest, AnUploadThatFailsIsTakenBack) {
+  const ScriptedHttpServer server({kBegun, kPartTaken, {.code = 403}, {.code = 204}});
+  EXPECT_TRUE(absl::IsPermissionDenied(Put(server, "01234567rest")));
+  EXPECT_EQ(server.requests().back().method, "DELETE");
+  EXPECT_EQ(server.requests().back().target, "/bucket/in/key?uploadId=u%2F1");
+}
+
+TEST(S3ObjectStoreTest, AnUploadThatMayBeCompleteIsNotTakenBack) {
   for (const HttpAnswer& last :
-       {HttpAnswer{.code = 403}, HttpAnswer{.code = 200, .body = "<Error><Code>InternalError</Code>"
-                                                                 "<Message>m</Message></Error>"}}) {
+       {HttpAnswer{.code = 403}, HttpAnswer{.silent = true},
+        HttpAnswer{.code = 200,
+                   .body = "<Error><Code>InternalError</Code><Message>m</Message></Error>"}}) {
     const ScriptedHttpServer server({kBegun, kPartTaken, kPartTaken, last});
     EXPECT_FALSE(Put(server, "01234567rest").ok());
-    EXPECT_EQ(server.requests().back().method, "DELETE");
-    EXPECT_EQ(server.requests().back().target, "/bucket/in/key?uploadId=u%2F1");
+    EXPECT_EQ(server.requests().back().method, "POST");
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "adapter_store/errors.h"
 #include "adapter_store/files/digest.h"
 #include "adapter_store/status_macros.h"
 
@@ -24,6 +25,21 @@ std::string KeyPrefix(int64_t id) {
 std::string KeyOf(const FileRef& ref, const std::string& digest) {
   const std::string name = FileName(ref);
   return absl::StrCat(KeyPrefix(ref.id), digest, name.substr(name.find('.')));
+}
+
+// What of the place's failures is about one object, and what says nothing of it: that must not
+// look like a damaged file.
+absl::Status OfPlace(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kOk:
+    case absl::StatusCode::kNotFound:
+    case absl::StatusCode::kDataLoss:
+    case absl::StatusCode::kResourceExhausted:
+      return status;
+    default:
+      return StoreError(absl::StatusCode::kUnavailable, reason::kArtifactsUnavailable,
+                        absl::StrCat("the shared artifacts can't be reached: ", status.message()));
+  }
 }
 
 class TextInMemory : public ReadableFile {
@@ -80,7 +96,7 @@ absl::Status SharedArtifactFiles::Publish(std::span<const StoredFile> files) {
   for (const StoredFile& file : files) {
     const FileRef ref = {file.id, file.kind};
     STORE_ASSIGN_OR_RETURN(const std::unique_ptr<ReadableFile> written, local_->OpenWritten(ref));
-    STORE_RETURN_IF_ERROR(objects_->Put(KeyOf(ref, file.digest), *written));
+    STORE_RETURN_IF_ERROR(OfPlace(objects_->Put(KeyOf(ref, file.digest), *written)));
   }
   STORE_RETURN_IF_ERROR(local_->Publish(files));
   for (const StoredFile& file : files) Touch({file.id, file.kind});
@@ -102,14 +118,15 @@ absl::Status SharedArtifactFiles::Read(const FileRef& ref, const std::string& di
 absl::Status SharedArtifactFiles::Fetch(const FileRef& ref, const std::string& digest,
                                         std::span<std::byte> buffer) {
   const std::string key = KeyOf(ref, digest);
-  const absl::Status status = objects_->Get(key, buffer);
+  const absl::Status status = OfPlace(objects_->Get(key, buffer));
   if (absl::IsNotFound(status)) {
     // Else documents would be given up because a volume isn't mounted.
     const absl::StatusOr<std::string> identity = IdentityOf(*objects_);
     if (identity.ok() && *identity == identity_) return status;
-    return absl::UnavailableError(absl::StrCat(
-        "the shared artifacts aren't where they were: ",
-        identity.ok() ? "the place belongs to another registry" : identity.status().message()));
+    return StoreError(absl::StatusCode::kUnavailable, reason::kArtifactsUnavailable,
+                      absl::StrCat("the shared artifacts aren't where they were: ",
+                                   identity.ok() ? "the place belongs to another registry"
+                                                 : identity.status().message()));
   }
   STORE_RETURN_IF_ERROR(status);
   Xxh3Hasher hasher;
@@ -127,7 +144,7 @@ absl::StatusOr<uint64_t> SharedArtifactFiles::Remove(const FileRef& ref) {
     freed = local_->Remove(ref);
   }
   STORE_RETURN_IF_ERROR(freed.status());
-  STORE_RETURN_IF_ERROR(objects_->DeleteAll(KeyPrefix(ref.id)));
+  STORE_RETURN_IF_ERROR(OfPlace(objects_->DeleteAll(KeyPrefix(ref.id))));
   return freed;
 }
 

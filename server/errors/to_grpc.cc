@@ -59,7 +59,8 @@ std::optional<std::chrono::milliseconds> RetryAfter(const std::string& reason,
     return std::chrono::milliseconds(milliseconds);
   }
   if (IsOneOf(reason, {reason::kQueueFull, reason::kQuotaMaxInFlight, reason::kQuotaMaxQueued,
-                       reason::kRegistryUnavailable, reason::kStarting})) {
+                       reason::kRegistryUnavailable, reason::kArtifactsUnavailable,
+                       reason::kStarting})) {
     return std::chrono::seconds(1);
   }
   if (IsOneOf(reason, {reason::kDraining, reason::kShuttingDown})) return std::chrono::seconds(5);
