@@ -185,13 +185,20 @@ class AdapterStore {
   virtual absl::StatusOr<Page<TrainingJob>> ListTrainingJobs(const std::string& collection,
                                                              const std::string& document,
                                                              const PageRequest& page) = 0;
-  /// Queued and running ones of all collections, oldest first: what a start goes on with.
-  virtual absl::StatusOr<std::vector<TrainingJob>> OpenTrainingJobs() = 0;
-  /// FAILED_PRECONDITION once it has ended. An edit that ends it, which works on a full disk too,
-  /// deletes its checkpoint and, of the document's ended jobs, the oldest beyond 32.
+  /// Queued and running ones of all collections.
+  virtual absl::StatusOr<uint64_t> CountOpenTrainingJobs() = 0;
+  /// The oldest of these that no other replica works on; it is this one's for `lease`. A replica
+  /// that starts again may claim its own at once. Clocks of replicas differ by less than that.
+  virtual absl::StatusOr<std::optional<TrainingJob>> ClaimTrainingJob(absl::Duration lease) = 0;
+  /// Another `lease` for a claimed one, with what it has come to. As `UpdateTrainingJob` else.
+  virtual absl::Status KeepTrainingJob(int64_t id, absl::Duration lease,
+                                       const std::string& report) = 0;
+  /// FAILED_PRECONDITION once it has ended; ABORTED where another replica has claimed it, but for
+  /// an edit that cancels. One that ends it, which works on a full disk too, deletes its
+  /// checkpoint and, of the document's ended jobs, the oldest beyond 32.
   virtual absl::StatusOr<TrainingJob> UpdateTrainingJob(int64_t id,
                                                         const TrainingJobEdit& edit) = 0;
-  /// Replaces the job's checkpoint and report in one. FAILED_PRECONDITION once it has ended.
+  /// Replaces the job's checkpoint and report in one. Fails as `UpdateTrainingJob`.
   virtual absl::Status PublishTrainingCheckpoint(int64_t id, const NewFile& checkpoint,
                                                  const std::string& report) = 0;
 

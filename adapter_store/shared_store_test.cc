@@ -215,6 +215,33 @@ TEST_F(SharedStoreTest, RegistryAndPlaceBelongTogether) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("another registry"));
 }
 
+TEST_F(SharedStoreTest, ATrainingIsClaimedByOneReplicaAtATime) {
+  ASSERT_OK(Publish(*one_, "d", "a text"));
+  for (int i = 0; i < 2; ++i) ASSERT_OK(one_->AddTrainingJob(Key("d"), "", ""));
+  constexpr absl::Duration kLease = absl::Minutes(1);
+  EXPECT_EQ((*one_->ClaimTrainingJob(kLease))->id, 1);
+  EXPECT_EQ((*other_->ClaimTrainingJob(kLease))->id, 2);
+  EXPECT_FALSE(Open(TemporaryFolder())->ClaimTrainingJob(kLease)->has_value());
+
+  EXPECT_TRUE(absl::IsAborted(other_->KeepTrainingJob(1, kLease, "")));
+  EXPECT_TRUE(absl::IsAborted(
+      other_->UpdateTrainingJob(1, {.state = TrainingJobState::kFailed}).status()));
+  EXPECT_TRUE(absl::IsAborted(
+      other_->PublishTrainingCheckpoint(1, store_test::FileOf("state", "x"), "")));
+  ASSERT_OK(one_->KeepTrainingJob(1, kLease, "halfway"));
+  EXPECT_EQ(other_->GetTrainingJob(1)->report, "halfway");
+
+  // The first one dies: its claim ends, and it may not go on when it comes back.
+  now_ += absl::Seconds(90);
+  ASSERT_OK(other_->KeepTrainingJob(2, kLease, ""));
+  EXPECT_EQ((*other_->ClaimTrainingJob(kLease))->id, 1);
+  EXPECT_TRUE(absl::IsAborted(one_->KeepTrainingJob(1, kLease, "")));
+
+  // Anyone may cancel.
+  ASSERT_OK(one_->UpdateTrainingJob(1, {.state = TrainingJobState::kCancelled}));
+  EXPECT_EQ(ReasonOf(other_->KeepTrainingJob(1, kLease, "")), reason::kJobFinished);
+}
+
 TEST_F(SharedStoreTest, ASharedPlaceNeedsASharedRegistry) {
   AdapterStoreOptions options;
   const TemporaryFolder folder;
