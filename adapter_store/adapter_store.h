@@ -217,7 +217,9 @@ class AdapterStore {
   virtual absl::Status PutSetting(const std::string& key, const std::string& value) = 0;
   /// Grows by one at each `Open`.
   virtual uint64_t generation() const = 0;
-  /// Deletes files that no row and no live intent names, and failed deletions. For the janitor.
+  /// Deletes files that no row and no live intent names, and failed deletions; documents that
+  /// another replica has been building for longer than a publication may take are kFailed. For
+  /// the janitor.
   virtual absl::Status CollectGarbage() = 0;
   virtual absl::StatusOr<StoreStats> Stats() = 0;
 };

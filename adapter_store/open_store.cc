@@ -175,9 +175,9 @@ absl::StatusOr<std::unique_ptr<ArtifactFiles>> OpenArtifacts(const AdapterStoreO
   return SharedArtifactFiles::Open(std::move(local), std::move(objects), std::move(identity));
 }
 
-absl::Status FailInterrupted(Sql& sql, DocumentRow row, absl::Time now) {
+absl::Status FailInterrupted(Sql& sql, DocumentRow row, const char* why, absl::Time now) {
   row.state = DocumentState::kFailed;
-  row.state_reason = "the daemon stopped while the document was being built; ingest it again";
+  row.state_reason = why;
   row.builder.clear();
   row.updated = now;
   ++row.revision;
@@ -216,7 +216,8 @@ absl::Status MendDocument(Sql& sql, const DocumentRow& row, const std::string& i
     return MarkQuarantined(sql, row, "a registry row of its artifacts is damaged", now);
   }
   if (row.state == DocumentState::kBuilding && row.builder == instance) {
-    return FailInterrupted(sql, row, now);
+    return FailInterrupted(
+        sql, row, "the daemon stopped while the document was being built; ingest it again", now);
   }
   return absl::OkStatus();
 }
@@ -283,8 +284,29 @@ absl::Status StoreImpl::Mend() {
   return parts_.publisher->Commit(nullptr, mend);
 }
 
-absl::Status StoreImpl::Prepare() {
+absl::Status StoreImpl::CollectGarbage() {
   STORE_RETURN_IF_ERROR(parts_.publisher->CollectGarbage());
+  const absl::Time before = Now() - parts_.publish_timeout;
+  std::vector<int64_t> ids;
+  STORE_RETURN_IF_ERROR(registry().Read([&](Sql& sql) -> absl::Status {
+    STORE_ASSIGN_OR_RETURN(ids, BuildsBefore(sql, before));
+    return absl::OkStatus();
+  }));
+  for (const int64_t id : ids) {
+    STORE_RETURN_IF_ERROR(registry().Write([&](Sql& sql) -> absl::Status {
+      STORE_ASSIGN_OR_RETURN(const std::optional<DocumentRow> row, FindDocumentById(sql, id));
+      const bool lost = row.has_value() && row->state == DocumentState::kBuilding &&
+                        row->builder != parts_.instance && row->updated < before;
+      if (!lost) return absl::OkStatus();
+      return FailInterrupted(
+          sql, *row, "the replica that built the document is gone; ingest it again", Now());
+    }));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status StoreImpl::Prepare() {
+  STORE_RETURN_IF_ERROR(CollectGarbage());
   const absl::Status spare = parts_.publisher->KeepSpare();
   return absl::IsResourceExhausted(spare) ? absl::OkStatus() : spare;
 }
@@ -306,6 +328,7 @@ absl::StatusOr<std::unique_ptr<AdapterStore>> AdapterStore::Open(AdapterStoreOpt
                          OpenArtifacts(options, files, *parts.registry, parts.instance));
   STORE_ASSIGN_OR_RETURN(parts.generation, NextGeneration(*parts.registry, parts.instance));
   parts.clock = options.clock;
+  parts.publish_timeout = options.publish_timeout;
   parts.publisher =
       std::make_unique<Publisher>(PublisherOptions{.files = &files,
                                                    .artifacts = parts.artifacts.get(),

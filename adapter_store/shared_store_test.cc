@@ -215,6 +215,17 @@ TEST_F(SharedStoreTest, RegistryAndPlaceBelongTogether) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("another registry"));
 }
 
+TEST_F(SharedStoreTest, ADocumentWhoseBuilderIsGoneCanBeIngestedAgain) {
+  ASSERT_OK(one_->BeginDocument(Key("d"), SpecOf("a text"), 0));
+  one_.reset();
+  ASSERT_OK(other_->CollectGarbage());
+  EXPECT_EQ(other_->GetDocument(Key("d"))->state, DocumentState::kBuilding);
+  now_ += absl::Hours(3);
+  ASSERT_OK(other_->CollectGarbage());
+  EXPECT_EQ(other_->GetDocument(Key("d"))->state, DocumentState::kFailed);
+  EXPECT_OK(Publish(*other_, "d", "a text"));
+}
+
 TEST_F(SharedStoreTest, ATrainingIsClaimedByOneReplicaAtATime) {
   ASSERT_OK(Publish(*one_, "d", "a text"));
   for (int i = 0; i < 2; ++i) ASSERT_OK(one_->AddTrainingJob(Key("d"), "", ""));

@@ -34,6 +34,7 @@ class StoreImpl : public AdapterStore {
     std::function<absl::Time()> clock;
     std::string instance;
     uint64_t generation = 0;
+    absl::Duration publish_timeout;
   };
   explicit StoreImpl(Parts parts) : parts_(std::move(parts)) {}
 
@@ -97,7 +98,7 @@ class StoreImpl : public AdapterStore {
   absl::StatusOr<std::optional<std::string>> GetSetting(const std::string& key) override;
   absl::Status PutSetting(const std::string& key, const std::string& value) override;
   uint64_t generation() const override { return parts_.generation; }
-  absl::Status CollectGarbage() override { return parts_.publisher->CollectGarbage(); }
+  absl::Status CollectGarbage() override;
   absl::StatusOr<StoreStats> Stats() override;
 
   /// For `Open`: interrupted documents, damaged rows, the default collection.
