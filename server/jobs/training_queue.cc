@@ -172,23 +172,27 @@ void TrainingQueue::KeepClaim(const RunPtr& run) {
 }
 
 void TrainingQueue::TellWaiting() {
-  std::map<int64_t, TrainingReport> reports;
+  std::map<int64_t, absl::StatusOr<TrainingReport>> reports;
   {
     store::MutexLock lock(&mutex_);
-    for (const auto& [id, waiting] : waiting_) reports[waiting.row];
+    for (const auto& [id, waiting] : waiting_) reports.emplace(waiting.row, TrainingReport());
   }
-  for (auto entry = reports.begin(); entry != reports.end();) {
-    const absl::StatusOr<store::TrainingJob> job = parts_.store->GetTrainingJob(entry->first);
-    if (job.ok()) entry->second = ReportOf(*job);
-    entry = job.ok() ? std::next(entry) : reports.erase(entry);
+  for (auto& [row, report] : reports) {
+    const absl::StatusOr<store::TrainingJob> job = parts_.store->GetTrainingJob(row);
+    report = job.ok() ? absl::StatusOr<TrainingReport>(ReportOf(*job)) : job.status();
   }
   store::MutexLock lock(&mutex_);
   for (auto entry = waiting_.begin(); entry != waiting_.end();) {
-    auto& [id, waiting] = *entry;
+    Waiting& waiting = entry->second;
     const auto found = reports.find(waiting.row);
-    const bool ended = found != reports.end() && TellDifference(found->second, &waiting.told,
-                                                                waiting.sink.get());
-    if (ended) waiting.sink->OnClosed(absl::OkStatus());
+    bool ended = false;
+    if (found != reports.end() && found->second.ok()) {
+      ended = TellDifference(*found->second, &waiting.told, waiting.sink.get());
+      if (ended) waiting.sink->OnClosed(absl::OkStatus());
+    } else if (found != reports.end() && absl::IsNotFound(found->second.status())) {
+      ended = true;  // with its document
+      waiting.sink->OnClosed(found->second.status());
+    }
     entry = ended ? waiting_.erase(entry) : std::next(entry);
   }
 }
