@@ -18,7 +18,8 @@ RUN cmake --preset release -DBUILD_TESTING=OFF -DCMAKE_CXX_COMPILER_LAUNCHER= \
 FROM debian:bookworm-slim AS runtime
 RUN apt-get update \
  && apt-get install -y --no-install-recommends \
-    libgrpc++1.51 libprometheus-cpp-pull1.0 libspdlog1.10 libtomlplusplus3 libsqlite3-0 libpq5 libcurl4 libpugixml1v5 \
+    libgrpc++1.51 libprometheus-cpp-pull1.0 libspdlog1.10 libtomlplusplus3 libsqlite3-0 libpq5 \
+    libcurl4 libpugixml1v5 ca-certificates \
     libutf8proc2 libpcre2-8-0 libxxhash0 libzstd1 libstemmer0d \
  && rm -rf /var/lib/apt/lists/* \
  && groupadd --gid 10001 docmem \

@@ -6,6 +6,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "adapter_store/document_rows.h"
 #include "adapter_store/errors.h"
 #include "adapter_store/files/local_artifact_files.h"
@@ -26,6 +27,9 @@ constexpr char kNewInstanceFile[] = "instance.new";
 constexpr char kRegistryFile[] = "registry.db";
 constexpr char kOwnerKey[] = "data_folder";
 constexpr char kSharedKey[] = "shared_artifacts";
+constexpr char kPlacerKey[] = "shared_artifacts_placer";
+// Between the first replica's entry in the registry and the object in the place.
+constexpr absl::Duration kPlacerPatience = absl::Seconds(10);
 constexpr size_t kInstanceBytes = 16;
 constexpr size_t kMaxInstanceFile = 256;
 
@@ -97,14 +101,15 @@ absl::Status Claim(Registry& registry, const std::string& instance) {
   });
 }
 
-// Ties registry and shared place to each other; replicas may do so at the same time. Returns the
-// place's identity.
-absl::StatusOr<std::string> ClaimShared(Registry& registry, ObjectStore& objects,
-                                        const std::string& fresh) {
-  const absl::StatusOr<std::string> found = IdentityOf(objects);
-  if (!found.ok() && !absl::IsNotFound(found.status())) return found.status();
+// What the registry knows about the shared place.
+struct SharedPlace {
   std::string identity;
-  bool used = false;
+  std::string placer;  // the instance that is to put the identity there; empty: it is there
+};
+
+absl::StatusOr<SharedPlace> ClaimPlace(Registry& registry, const std::string& instance,
+                                       const std::string& fresh, bool is_new) {
+  SharedPlace place;
   STORE_RETURN_IF_ERROR(registry.Write([&](Sql& sql) -> absl::Status {
     STORE_ASSIGN_OR_RETURN(const std::optional<std::string> owner, FindSetting(sql, kOwnerKey));
     if (owner.has_value()) {
@@ -112,34 +117,63 @@ absl::StatusOr<std::string> ClaimShared(Registry& registry, ObjectStore& objects
           "the artifacts of this registry lie in the data folder whose file 'instance' says ",
           *owner, "; restore a backup of it into a new registry with a shared place"));
     }
-    STORE_ASSIGN_OR_RETURN(const std::optional<std::string> shared, FindSetting(sql, kSharedKey));
-    STORE_ASSIGN_OR_RETURN(const std::vector<int64_t> files, AllFileIds(sql));
-    used = !files.empty();
-    identity = shared.value_or(fresh);
-    if (!shared.has_value() && found.ok()) {
+    STORE_ASSIGN_OR_RETURN(const std::optional<std::string> identity, FindSetting(sql, kSharedKey));
+    STORE_ASSIGN_OR_RETURN(const std::optional<std::string> placer, FindSetting(sql, kPlacerKey));
+    place = {identity.value_or(fresh), placer.value_or(instance)};
+    if (identity.has_value()) return absl::OkStatus();
+    if (!is_new) {
       return absl::FailedPreconditionError(
           "the shared place belongs to another registry; use that one, or another place");
     }
-    return shared.has_value() ? absl::OkStatus() : PutSettingRow(sql, kSharedKey, identity);
+    STORE_RETURN_IF_ERROR(PutSettingRow(sql, kSharedKey, place.identity));
+    return PutSettingRow(sql, kPlacerKey, place.placer);
   }));
-  if (found.ok() && *found == identity) return identity;
-  if (found.ok()) {
+  return place;
+}
+
+// Ties registry and shared place to each other. Only the replica that came first puts the identity
+// there, once: another one that doesn't see it looks at the wrong place.
+absl::StatusOr<std::string> ClaimShared(Registry& registry, ObjectStore& objects,
+                                        const std::string& instance, const std::string& fresh) {
+  absl::StatusOr<std::string> found = IdentityOf(objects);
+  if (!found.ok() && !absl::IsNotFound(found.status())) return found.status();
+  STORE_ASSIGN_OR_RETURN(const SharedPlace place,
+                         ClaimPlace(registry, instance, fresh, !found.ok()));
+  if (place.placer == instance && !found.ok()) {
+    STORE_RETURN_IF_ERROR(PutIdentity(objects, place.identity));
+    found = place.identity;
+  }
+  const absl::Time end = absl::Now() + kPlacerPatience;
+  while (absl::IsNotFound(found.status()) && !place.placer.empty() && absl::Now() < end) {
+    absl::SleepFor(absl::Milliseconds(100));
+    found = IdentityOf(objects);
+  }
+  if (absl::IsNotFound(found.status())) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the shared place lacks the object 'identity', which says ", place.identity,
+        ": is the volume mounted, are bucket and prefix right?"));
+  }
+  STORE_RETURN_IF_ERROR(found.status());
+  if (*found != place.identity) {
     return absl::FailedPreconditionError(absl::StrCat(
         "the shared place belongs to another registry: its object 'identity' says ", *found,
-        ", this registry's artifacts are in ", identity));
+        ", this registry's artifacts are in ", place.identity));
   }
-  if (used) {
-    return absl::FailedPreconditionError(
-        "the shared place lacks the object 'identity', and the registry has files there: is the "
-        "volume mounted, are bucket and prefix right?");
-  }
-  STORE_RETURN_IF_ERROR(PutIdentity(objects, identity));
-  return identity;
+  if (place.placer.empty()) return place.identity;
+  STORE_RETURN_IF_ERROR(
+      registry.Write([](Sql& sql) { return PutSettingRow(sql, kPlacerKey, ""); }));
+  return place.identity;
 }
 
 absl::StatusOr<std::unique_ptr<Registry>> OpenRegistry(const AdapterStoreOptions& options,
                                                        FileSystem& files) {
   if (!options.postgres.empty()) {
+    // Its files would be garbage to the other registry.
+    if (files.Stat(kRegistryFile).ok()) {
+      return absl::FailedPreconditionError(
+          "the data folder has a registry of its own, registry.db; use another folder, and a "
+          "backup to bring the documents along");
+    }
     return OpenPostgresRegistry(options.postgres);
   }
   // SQLite would make it readable for others, as the process's mask allows.
@@ -167,11 +201,15 @@ absl::StatusOr<std::unique_ptr<ArtifactFiles>> OpenArtifacts(const AdapterStoreO
     return absl::InvalidArgumentError(
         "artifacts in a shared place need a registry that is shared as well, in PostgreSQL");
   }
+  if (options.budget_bytes == 0 && options.objects == nullptr) {
+    return absl::InvalidArgumentError(
+        "without a limit copies of shared artifacts would fill the disk: set a disk budget");
+  }
   // Not the name of this data folder: the place outlives it.
   std::string fresh(kInstanceBytes, '\0');
   RandomOf(options)(std::as_writable_bytes(std::span<char>(fresh)));
   STORE_ASSIGN_OR_RETURN(std::string identity,
-                         ClaimShared(registry, *objects, absl::BytesToHexString(fresh)));
+                         ClaimShared(registry, *objects, instance, absl::BytesToHexString(fresh)));
   return SharedArtifactFiles::Open(std::move(local), std::move(objects), std::move(identity));
 }
 

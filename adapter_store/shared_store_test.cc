@@ -1,7 +1,9 @@
 // Several stores, as of several replicas, on one registry and one shared place.
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -28,8 +30,9 @@ class FaultyStore : public ObjectStore {
  public:
   explicit FaultyStore(const std::string& folder) : base_(*OpenObjectStore(folder)) {}
   absl::Status Put(const std::string& key, const ReadableFile& file) override {
+    const absl::Status status = put.ok() ? base_->Put(key, file) : put;
     if (on_put) on_put(key);
-    return put.ok() ? base_->Put(key, file) : put;
+    return status;
   }
   absl::Status Get(const std::string& key, std::span<std::byte> buffer) override {
     return get.ok() ? base_->Get(key, buffer) : get;
@@ -113,6 +116,7 @@ TEST_F(SharedStoreTest, WhatIsBeingPublishedIsNoGarbageToOthers) {
     other_ = Open(other_folder_);
   };
   ASSERT_OK(Publish(*one_, "d", "a text"));
+  objects_->on_put = nullptr;
   EXPECT_EQ(calls, 1);
   EXPECT_EQ(*other_->ReadText(Key("d")), "a text");
 }
@@ -251,6 +255,41 @@ TEST_F(SharedStoreTest, ATrainingIsClaimedByOneReplicaAtATime) {
   // Anyone may cancel.
   ASSERT_OK(one_->UpdateTrainingJob(1, {.state = TrainingJobState::kCancelled}));
   EXPECT_EQ(ReasonOf(other_->KeepTrainingJob(1, kLease, "")), reason::kJobFinished);
+}
+
+TEST_F(SharedStoreTest, OnlyTheFirstReplicaMakesAPlaceItsRegistrys) {
+  // Nothing is stored yet, and a third one looks at a volume that isn't mounted.
+  const TemporaryFolder elsewhere;
+  objects_ = std::make_shared<FaultyStore>(elsewhere.path());
+  EXPECT_TRUE(absl::IsFailedPrecondition(TryOpen(TemporaryFolder()).status()));
+  EXPECT_FALSE(std::filesystem::exists(elsewhere.path() + "/identity"));
+}
+
+TEST_F(SharedStoreTest, APublicationThatWasGivenUpFails) {
+  objects_->on_put = [&](const std::string&) {
+    now_ += absl::Hours(4);
+    EXPECT_OK(other_->CollectGarbage());
+  };
+  EXPECT_TRUE(absl::IsAborted(Publish(*one_, "d", "a text")));
+  objects_->on_put = nullptr;
+  EXPECT_EQ(one_->GetDocument(Key("d"))->state, DocumentState::kFailed);
+  EXPECT_EQ(Objects(), 0u);
+}
+
+TEST_F(SharedStoreTest, StrayCopiesCostNoObjects) {
+  ASSERT_OK(Publish(*one_, "d", "a text"));
+  // A copy with an id that this registry gives out next.
+  const std::string stray = other_folder_.path() + "/artifacts/02/0000000000000002.text";
+  std::ofstream(stray) << "of another registry";
+  std::filesystem::last_write_time(
+      stray, std::filesystem::file_time_type::clock::now() - std::chrono::hours(3));
+  std::filesystem::create_directories(place_.path() + "/artifacts/002");
+  const std::string object =
+      place_.path() + "/artifacts/002/0000000000000002-" + std::string(32, 'a') + ".text";
+  std::ofstream(object) << "x";
+  ASSERT_OK(other_->CollectGarbage());
+  EXPECT_FALSE(std::filesystem::exists(stray));
+  EXPECT_TRUE(std::filesystem::exists(object));
 }
 
 TEST_F(SharedStoreTest, ASharedPlaceNeedsASharedRegistry) {

@@ -57,6 +57,8 @@ class ArtifactFiles {
   /// Deletes the file, written or published; absence is no error. Returns the bytes freed in this
   /// data folder. Durable after `SyncRemovals`.
   virtual absl::StatusOr<uint64_t> Remove(const FileRef& ref) = 0;
+  /// Deletes only what lies in this data folder, of a file that no row names.
+  virtual absl::StatusOr<uint64_t> RemoveStray(const FileRef& ref) { return Remove(ref); }
   virtual absl::Status SyncRemovals(std::span<const FileRef> refs) = 0;
   /// All files of this data folder that have our names.
   virtual absl::StatusOr<std::vector<FoundFile>> List() = 0;

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <cstdint>
+#include <random>
 #include <utility>
 #include <vector>
 
@@ -25,7 +27,8 @@ class FolderStore : public ObjectStore {
 
   absl::Status Put(const std::string& key, const ReadableFile& file) override {
     STORE_RETURN_IF_ERROR(MakeFolders(FolderOf(key)));
-    const std::string part = key + kUnfinished;
+    // Of this call alone: replicas may put the same key at the same time.
+    const std::string part = absl::StrCat(key, ".", absl::Hex(NextRandom()), kUnfinished);
     absl::Status status = Copy(file, part);
     if (status.ok()) status = files_->Rename(part, key);
     if (status.ok()) return files_->SyncFolder(FolderOf(key));
@@ -60,8 +63,6 @@ class FolderStore : public ObjectStore {
 
  private:
   absl::Status Copy(const ReadableFile& from, const std::string& to) {
-    const absl::Status removed = files_->Remove(to);  // of an earlier try
-    if (!absl::IsNotFound(removed)) STORE_RETURN_IF_ERROR(removed);
     STORE_ASSIGN_OR_RETURN(const std::unique_ptr<WritableFile> file, files_->Create(to));
     std::vector<std::byte> chunk(std::min<uint64_t>(kCopyChunk, from.bytes()));
     for (uint64_t offset = 0; offset < from.bytes(); offset += chunk.size()) {
@@ -72,12 +73,19 @@ class FolderStore : public ObjectStore {
     return file->Sync();
   }
 
-  // Each folder's name must survive a loss of power as the object in it does.
+  // Each folder's name must survive a loss of power as the object in it does, also where another
+  // replica has just made it.
   absl::Status MakeFolders(const std::string& folder) {
-    if (folder.empty() || files_->Stat(folder).ok()) return absl::OkStatus();
+    if (folder.empty()) return absl::OkStatus();
     STORE_RETURN_IF_ERROR(MakeFolders(FolderOf(folder)));
     STORE_RETURN_IF_ERROR(files_->CreateFolder(folder));
     return files_->SyncFolder(FolderOf(folder));
+  }
+
+  static uint64_t NextRandom() {
+    thread_local std::mt19937_64 random{(uint64_t{std::random_device()()} << 32) |
+                                        std::random_device()()};
+    return random();
   }
 
   const std::shared_ptr<FileSystem> files_;

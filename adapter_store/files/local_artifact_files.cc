@@ -128,9 +128,7 @@ absl::Status LocalArtifactFiles::Keep(const FileRef& ref, DiskReservation reserv
   return status;
 }
 
-absl::Status LocalArtifactFiles::Drop(const FileRef& ref) {
-  return RemoveAt(FinalPath(ref)).status();
-}
+absl::Status LocalArtifactFiles::Drop(const FileRef& ref) { return Remove(ref).status(); }
 
 absl::Status LocalArtifactFiles::SyncRemovals(std::span<const FileRef> refs) {
   std::set<std::string> folders = {kTemporary};

@@ -38,7 +38,7 @@ class LocalArtifactFiles : public ArtifactFiles {
   /// Keeps a copy of what lies elsewhere, not durably. After a failure nothing of it is left.
   absl::Status Keep(const FileRef& ref, DiskReservation reservation,
                     std::span<const std::byte> bytes);
-  /// Deletes such a copy; absence is no error.
+  /// Deletes such a copy, and what an interrupted `Keep` left; absence is no error.
   absl::Status Drop(const FileRef& ref);
 
  private:

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <filesystem>
 #include <string>
 #include <thread>
 #include <vector>
@@ -165,8 +166,31 @@ TEST_P(ObjectStoreTest, ManyThreadsAtOnce) {
   EXPECT_EQ(good, kThreads * kRounds);
 }
 
+TEST_P(ObjectStoreTest, ManyThreadsPutOneKey) {
+  const std::string text(1000, 'x');
+  std::atomic<int> failed = 0;
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < 4; ++thread) {
+    threads.emplace_back([&] {
+      for (int round = 0; round < 10; ++round) {
+        if (!Put("identity", text).ok()) ++failed;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(failed, 0);
+  EXPECT_EQ(*Get("identity", text.size()), text);
+}
+
 INSTANTIATE_TEST_SUITE_P(Places, ObjectStoreTest, ::testing::Values("folder", "s3"),
                          [](const auto& test) { return test.param; });
+
+TEST(OpenObjectStoreTest, AFolderThatIsNotThereIsNotMade) {
+  const TemporaryFolder folder;
+  const std::string missing = folder.path() + "/volume";
+  EXPECT_TRUE(absl::IsFailedPrecondition(OpenObjectStore(missing).status()));
+  EXPECT_FALSE(std::filesystem::exists(missing));
+}
 
 TEST(OpenObjectStoreTest, OtherPlacesAreRefused) {
   for (const char* where : {"", "relative/folder", "http://host/bucket", "s3:bucket"}) {

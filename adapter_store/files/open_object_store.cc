@@ -1,5 +1,7 @@
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
+#include <system_error>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -15,11 +17,18 @@ absl::StatusOr<std::unique_ptr<ObjectStore>> OpenObjectStore(const std::string& 
     return S3ObjectStore(std::move(place));
   }
   if (absl::StartsWith(where, "/")) {
+    // Made here it would be another place than the volume that isn't mounted yet.
+    std::error_code ignored;
+    if (!std::filesystem::is_directory(where, ignored)) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("there is no folder '", where, "' for artifacts: is the volume mounted?"));
+    }
     STORE_ASSIGN_OR_RETURN(std::shared_ptr<FileSystem> files, OpenPosixFileSystem(where));
     return FolderObjectStore(std::move(files));
   }
   return absl::InvalidArgumentError(absl::StrCat(
-      "'", where, "' is no place for artifacts; it should be an absolute path or s3://BUCKET/PREFIX"));
+      "'", where,
+      "' is no place for artifacts; it should be an absolute path or s3://BUCKET/PREFIX"));
 }
 
 }  // namespace docmem::store

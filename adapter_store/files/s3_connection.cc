@@ -6,6 +6,7 @@
 #include <cstring>
 #include <random>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -17,7 +18,7 @@
 namespace docmem::store {
 namespace {
 
-constexpr size_t kMaxText = size_t{8} << 20;  // a page of 1,000 keys has less than 1 MiB
+constexpr size_t kMaxText = size_t{2} << 20;  // a page of 1,000 keys has less than 1 MiB
 constexpr int kMaxDoublings = 5;
 
 template <class Value>
@@ -28,8 +29,7 @@ void Set(CURL* curl, CURLoption option, Value value) {
 std::string Encoded(const std::string& text) {
   std::string encoded;
   for (const unsigned char c : text) {
-    const bool plain = std::isalnum(c) != 0 || std::strchr("-._~", c) != nullptr;
-    if (plain && c != 0) {
+    if (absl::ascii_isalnum(c) || absl::StrContains("-._~", static_cast<char>(c))) {
       encoded += static_cast<char>(c);
     } else {
       absl::StrAppendFormat(&encoded, "%%%02X", c);  // signed so: the digits must be large
@@ -49,7 +49,21 @@ std::string UrlOf(const S3Place& place, const S3Request& request) {
   return url;
 }
 
-bool MayPass(long code) { return code == 408 || code == 429 || code >= 500; }
+// The code in an error's XML, such as "NoSuchKey".
+std::string CodeOf(const std::string& body) {
+  const std::string text = ReadErrorText(body);
+  return text.substr(0, text.find(':'));
+}
+
+bool MayPass(long http, const std::string& code) {
+  return http == 408 || http == 429 || (http >= 500 && http != 507) || code == "RequestTimeout" ||
+         code == "BadDigest" || code == "XAmzContentSHA256Mismatch";
+}
+
+bool IsFull(long http, const std::string& code) {
+  return http == 507 || code == "QuotaExceeded" || code == "XMinioAdminBucketQuotaExceeded" ||
+         code == "XMinioStorageFull";
+}
 
 std::string What(const S3Request& request) {
   return absl::StrCat("S3: ", request.method, " '", request.key.empty() ? "(bucket)" : request.key,
@@ -60,11 +74,11 @@ absl::Status Refused(const S3Request& request, long code, const std::string& bod
   const std::string why = ReadErrorText(body);
   const std::string message =
       absl::StrCat(What(request), " got ", code, why.empty() ? "" : " ", why);
-  if (code == 401 || code == 403) return absl::PermissionDeniedError(message);
-  if (code == 507 || absl::StrContains(why, "Quota")) {
+  if (IsFull(code, CodeOf(body))) {
     return StoreError(absl::StatusCode::kResourceExhausted, reason::kDiskFull, message);
   }
-  if (MayPass(code)) return absl::UnavailableError(message);
+  if (code == 401 || code == 403) return absl::PermissionDeniedError(message);
+  if (MayPass(code, CodeOf(body))) return absl::UnavailableError(message);
   return absl::FailedPreconditionError(message);
 }
 
@@ -90,7 +104,7 @@ struct S3Connection::Transfer {
   bool too_long = false;
   std::string text;
   std::string etag;
-  std::string range_start;
+  std::string range;  // Content-Range
 
   static size_t OnBody(const char* data, size_t, size_t bytes, void* self) {
     return static_cast<Transfer*>(self)->Take(data, bytes);
@@ -142,12 +156,11 @@ struct S3Connection::Transfer {
 
   void TakeHeader(std::string line) {
     while (!line.empty() && (line.back() == '\n' || line.back() == '\r')) line.pop_back();
-    const size_t colon = line.find(": ");
+    const size_t colon = line.find(':');
     if (colon == std::string::npos) return;
-    if (absl::EqualsIgnoreCase(line.substr(0, colon), "etag")) etag = line.substr(colon + 2);
-    if (absl::EqualsIgnoreCase(line.substr(0, colon), "content-range")) {
-      range_start = line.substr(colon + 2);
-    }
+    const std::string value(absl::StripAsciiWhitespace(line.substr(colon + 1)));
+    if (absl::EqualsIgnoreCase(line.substr(0, colon), "etag")) etag = value;
+    if (absl::EqualsIgnoreCase(line.substr(0, colon), "content-range")) range = value;
   }
 
   bool whole_ = false;
@@ -156,7 +169,7 @@ struct S3Connection::Transfer {
 S3Connection::S3Connection(S3Place place, S3Patience patience)
     : place_(std::move(place)), patience_(patience) {
   static const CURLcode global = curl_global_init(CURL_GLOBAL_DEFAULT);
-  static_cast<void>(global);  // without it the requests fail and say so
+  static_cast<void>(global);  // where it fails there are no handles, which `Try` sees
 }
 
 S3Connection::~S3Connection() = default;
@@ -177,10 +190,24 @@ void S3Connection::Give(std::unique_ptr<Easy> easy) {
 
 absl::StatusOr<S3Response> S3Connection::Send(const S3Request& request) {
   thread_local std::minstd_rand random{std::random_device()()};
+  const absl::Time began = absl::Now();
+  {
+    MutexLock lock(&mutex_);
+    if (began < down_until_) {
+      return absl::UnavailableError(
+          absl::StrCat(What(request), " isn't tried: S3 didn't answer a moment ago"));
+    }
+  }
   size_t received = 0;
   for (int made = 1;; ++made) {
     auto [response, again] = Try(request, &received);
-    if (response.ok() || !again || made >= patience_.tries) return std::move(response);
+    if (response.ok() || !again) return std::move(response);
+    const absl::Time now = absl::Now();
+    if (made >= patience_.tries || now - began >= patience_.all_tries) {
+      MutexLock lock(&mutex_);
+      down_until_ = now + patience_.down;
+      return std::move(response);
+    }
     const double jitter = std::uniform_real_distribution<>(0.5, 1.5)(random);
     absl::SleepFor(patience_.first_delay * (1 << std::min(made - 1, kMaxDoublings)) * jitter);
   }
@@ -190,6 +217,7 @@ std::pair<absl::StatusOr<S3Response>, bool> S3Connection::Try(const S3Request& r
                                                               size_t* received) {
   std::unique_ptr<Easy> easy = Take();
   CURL* const curl = easy->curl;
+  if (curl == nullptr) return {absl::UnavailableError("libcurl has no handle to give"), true};
   Transfer transfer(curl, request, *received);
   const std::string url = UrlOf(place_, request);
   const std::string signing = absl::StrCat("aws:amz:", place_.region, ":s3");
@@ -200,13 +228,16 @@ std::pair<absl::StatusOr<S3Response>, bool> S3Connection::Try(const S3Request& r
 
   Set(curl, CURLOPT_URL, url.c_str());
   Set(curl, CURLOPT_PROTOCOLS_STR, "http,https");
+  Set(curl, CURLOPT_PATH_AS_IS, 1L);  // what was signed
+  Set(curl, CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
   Set(curl, CURLOPT_NOSIGNAL, 1L);
   Set(curl, CURLOPT_ERRORBUFFER, error);
   Set(curl, CURLOPT_USERNAME, place_.access_key.c_str());  // may have a colon in it
   Set(curl, CURLOPT_PASSWORD, place_.secret_key.c_str());
   Set(curl, CURLOPT_AWS_SIGV4, signing.c_str());
-  Set(curl, CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(patience_.connect / absl::Milliseconds(1)));
-  Set(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
+  Set(curl, CURLOPT_CONNECTTIMEOUT_MS,
+      static_cast<long>(patience_.connect / absl::Milliseconds(1)));
+  Set(curl, CURLOPT_LOW_SPEED_LIMIT, 1024L);
   Set(curl, CURLOPT_LOW_SPEED_TIME,
       std::max(1L, static_cast<long>(patience_.stall / absl::Seconds(1))));
   Set(curl, CURLOPT_WRITEFUNCTION, &Transfer::OnBody);
@@ -264,14 +295,16 @@ std::pair<absl::StatusOr<S3Response>, bool> S3Connection::Try(const S3Request& r
   }
   const long code = response.code;
   if (code != 404 && (code < 200 || code > 299)) {
-    return {Refused(request, code, transfer.text), MayPass(code)};
+    return {Refused(request, code, transfer.text), MayPass(code, CodeOf(transfer.text))};
   }
-  if (code == 206 && !absl::StartsWith(transfer.range_start, absl::StrCat("bytes ", range))) {
+  if (code == 206 && !absl::StartsWith(transfer.range, absl::StrCat("bytes ", range))) {
     return {absl::UnavailableError(absl::StrCat(What(request), " got another part than asked for")),
-            false};
+            true};
   }
   if (code != 404 && transfer.received != request.into.size()) {
-    return {wrong_length(absl::StrCat(transfer.received)), false};
+    // Without a length a body that was cut looks like a whole one.
+    *received = transfer.received;
+    return {wrong_length(absl::StrCat(transfer.received)), length < 0};
   }
   response.text = std::move(transfer.text);
   response.etag = std::move(transfer.etag);

@@ -6,8 +6,11 @@
 #include <vector>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "adapter_store/files/s3_xml.h"
+#include "adapter_store/names.h"
 #include "adapter_store/status_macros.h"
 
 namespace docmem::store {
@@ -46,19 +49,23 @@ class S3Store : public ObjectStore {
     for (bool more = true; more;) {
       STORE_ASSIGN_OR_RETURN(const S3Listing page, ListPage(prefix, after));
       for (const std::string& key : page.keys) {
+        if (key <= after) return Odd(key);
         STORE_RETURN_IF_ERROR(DeleteListed(prefix, key, {}));
         after = key;
       }
-      more = page.more && !page.keys.empty();
+      if (page.more && page.keys.empty()) return Odd("an empty page before others");
+      more = page.more;
     }
     std::pair<std::string, std::string> last;
     for (bool more = true; more;) {
       STORE_ASSIGN_OR_RETURN(const S3Uploads page, UploadsPage(prefix, last));
       for (const auto& upload : page.uploads) {
+        if (upload == last) return Odd(upload.first);
         STORE_RETURN_IF_ERROR(DeleteListed(prefix, upload.first, {{"uploadId", upload.second}}));
         last = upload;
       }
-      more = page.more && !page.uploads.empty();
+      if (page.more && page.uploads.empty()) return Odd("an empty page before others");
+      more = page.more;
     }
     return absl::OkStatus();
   }
@@ -82,11 +89,15 @@ class S3Store : public ObjectStore {
   }
 
   static absl::Status Absent(const std::string& key, const S3Response& response) {
+    // Who but the store itself says so, a proxy for instance, doesn't know.
     const std::string why = ReadErrorText(response.text);
+    if (why.starts_with("NoSuchKey")) {
+      return absl::NotFoundError(absl::StrCat("no object '", key, "'"));
+    }
     if (why.starts_with("NoSuchBucket")) {
       return absl::FailedPreconditionError(absl::StrCat("S3: ", why));
     }
-    return absl::NotFoundError(absl::StrCat("no object '", key, "'"));
+    return absl::UnavailableError(absl::StrCat("S3: GET '", key, "' got 404 ", why));
   }
 
   absl::Status PutInParts(const std::string& key, const ReadableFile& file) {
@@ -146,12 +157,20 @@ class S3Store : public ObjectStore {
     return ReadUploads(response.text);
   }
 
+  static absl::Status Odd(const std::string& what) {
+    return absl::UnavailableError(
+        absl::StrCat("S3's listing isn't what was asked for: ", StorableReason(what).substr(0, 200),
+                     "; nothing more is deleted"));
+  }
+
   // A listing that isn't what was asked for must not cost foreign objects.
   absl::Status DeleteListed(const std::string& prefix, const std::string& listed, Query query) {
     const std::string& place = s3_.place().prefix;
-    if (!listed.starts_with(place + prefix)) {
-      return absl::UnavailableError(absl::StrCat("S3 listed '", listed, "' among the keys of '",
-                                                 place, prefix, "'; nothing more is deleted"));
+    const bool plain = std::all_of(listed.begin(), listed.end(), [](unsigned char c) {
+      return absl::ascii_isalnum(c) || absl::StrContains("/._-", static_cast<char>(c));
+    });
+    if (!plain || !listed.starts_with(place + prefix) || absl::StrContains(listed, "..")) {
+      return Odd(listed);
     }
     return Send("DELETE", listed.substr(place.size()), std::move(query)).status();
   }

@@ -66,6 +66,7 @@ TEST(S3ObjectStoreTest, RequestsAreSignedAndCarryTheirDigest) {
   EXPECT_THAT(requests[0].head, HasSubstr("x-amz-content-sha256: 982d9e3eb996f559e633f4d194def376"
                                           "1d909f5a3b647d1a851fead67c32c9d1"));
   EXPECT_THAT(requests[0].head, Not(HasSubstr("very-secret")));
+  EXPECT_THAT(requests[0].head, Not(HasSubstr("basic")));
 }
 
 TEST(S3ObjectStoreTest, WhatMayPassIsTriedAgain) {
@@ -100,7 +101,7 @@ TEST(S3ObjectStoreTest, RefusalsAreNotTriedAgain) {
   EXPECT_THAT(moved.requests(), SizeIs(1));
   const ScriptedHttpServer full(Answers{{.code = 507}});
   EXPECT_TRUE(absl::IsResourceExhausted(Put(full, "text")));
-  const ScriptedHttpServer quota({{.code = 403 + 6, .body = "<Error><Code>QuotaExceeded</Code>"
+  const ScriptedHttpServer quota({{.code = 403, .body = "<Error><Code>QuotaExceeded</Code>"
                                                             "<Message>full</Message></Error>"}});
   EXPECT_TRUE(absl::IsResourceExhausted(Put(quota, "text")));
 }
@@ -110,6 +111,8 @@ TEST(S3ObjectStoreTest, AMissingBucketIsNotAMissingObject) {
       {{.code = 404, .body = "<Error><Code>NoSuchBucket</Code><Message>b</Message></Error>"}});
   EXPECT_TRUE(absl::IsFailedPrecondition(Get(server, 4).status()));
   EXPECT_TRUE(absl::IsFailedPrecondition(Put(server, "text")));
+  const ScriptedHttpServer proxy({{.code = 404, .body = "<html>not here</html>"}});
+  EXPECT_TRUE(absl::IsUnavailable(Get(proxy, 4).status()));
   const ScriptedHttpServer absent(
       {{.code = 404, .body = "<Error><Code>NoSuchKey</Code><Message>k</Message></Error>"}});
   EXPECT_TRUE(absl::IsNotFound(Get(absent, 4).status()));
@@ -230,6 +233,45 @@ TEST(S3ObjectStoreTest, AListingOfForeignKeysDeletesNothing) {
         .body = "<ListBucketResult><Contents><Key>other/a/1</Key></Contents></ListBucketResult>"}});
   EXPECT_TRUE(absl::IsUnavailable(StoreAt(server.endpoint())->DeleteAll("a/")));
   EXPECT_THAT(server.requests(), SizeIs(1));
+}
+
+TEST(S3ObjectStoreTest, OddListingsDeleteNothing) {
+  for (const char* listed :
+       {"<Contents><Key>in/a/../../../other</Key></Contents>",
+        "<Contents><Key>in/a/1?x</Key></Contents>", "<Contents><Key>in/a/1 2</Key></Contents>",
+        "<IsTruncated>true</IsTruncated>"}) {
+    const ScriptedHttpServer server(Answers{
+        {.code = 200, .body = absl::StrCat("<ListBucketResult>", listed, "</ListBucketResult>")}});
+    EXPECT_TRUE(absl::IsUnavailable(StoreAt(server.endpoint())->DeleteAll("a/"))) << listed;
+    EXPECT_THAT(server.requests(), SizeIs(1)) << listed;
+  }
+  // The same page again and again.
+  const ScriptedHttpServer server(
+      {{.code = 200,
+        .body = "<ListBucketResult><IsTruncated>true</IsTruncated><Contents><Key>in/a/1</Key>"
+                "</Contents></ListBucketResult>"},
+       {.code = 204},
+       {.code = 200,
+        .body = "<ListBucketResult><IsTruncated>true</IsTruncated><Contents><Key>in/a/1</Key>"
+                "</Contents></ListBucketResult>"}});
+  EXPECT_TRUE(absl::IsUnavailable(StoreAt(server.endpoint())->DeleteAll("a/")));
+  EXPECT_THAT(server.requests(), SizeIs(3));
+}
+
+TEST(S3ObjectStoreTest, AfterTriesThatDidNotHelpOthersFailAtOnce) {
+  const ScriptedHttpServer server(Answers{{.code = 503}});
+  const std::unique_ptr<ObjectStore> objects = StoreAt(server.endpoint());
+  EXPECT_TRUE(absl::IsUnavailable(objects->Put("key", FileInMemory("text"))));
+  EXPECT_THAT(server.requests(), SizeIs(4));
+  EXPECT_TRUE(absl::IsUnavailable(objects->Put("key", FileInMemory("text"))));
+  EXPECT_THAT(server.requests(), SizeIs(4));
+}
+
+TEST(S3ObjectStoreTest, AServerThatStaysSilentIsGivenUp) {
+  const ScriptedHttpServer server(Answers{{.waits = true}});
+  const absl::Time began = absl::Now();
+  EXPECT_TRUE(absl::IsUnavailable(Put(server, "text")));
+  EXPECT_LT(absl::Now() - began, absl::Seconds(30));
 }
 
 TEST(S3ObjectStoreTest, AProxysPageIsNotAnEmptyListing) {

@@ -20,7 +20,7 @@ absl::Status Odd(const std::string& xml) {
 // The root must be there: an empty text has neither keys nor an end.
 absl::StatusOr<pugi::xml_node> Root(pugi::xml_document& document, const std::string& xml,
                                     const char* name) {
-  if (!document.load_buffer(xml.data(), xml.size())) return Odd(xml);
+  if (!document.load_buffer(xml.data(), xml.size(), pugi::parse_default, pugi::encoding_utf8)) return Odd(xml);
   const pugi::xml_node root = document.child(name);
   if (!root) return Odd(xml);
   return root;
@@ -83,7 +83,7 @@ std::string CompletionXml(const std::vector<std::string>& etags) {
 
 std::string ReadErrorText(const std::string& xml) {
   pugi::xml_document document;
-  if (document.load_buffer(xml.data(), xml.size())) {
+  if (document.load_buffer(xml.data(), xml.size(), pugi::parse_default, pugi::encoding_utf8)) {
     const pugi::xml_node error = document.child("Error");
     if (error) {
       const std::string text =

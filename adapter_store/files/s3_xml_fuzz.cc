@@ -4,6 +4,7 @@
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string xml(reinterpret_cast<const char*>(data), size);
   if (const auto listing = docmem::store::ReadListing(xml); listing.ok()) {
+    // No key is longer than what it was read from.
     size_t bytes = 0;
     for (const std::string& key : listing->keys) bytes += key.size();
     if (bytes > size) __builtin_trap();

@@ -77,7 +77,11 @@ absl::StatusOr<std::unique_ptr<SharedArtifactFiles>> SharedArtifactFiles::Open(
   std::unique_ptr<SharedArtifactFiles> files(
       new SharedArtifactFiles(std::move(local), std::move(objects), std::move(identity)));
   for (const FoundFile& file : found) {
-    if (!file.temporary) files->Touch(file.ref);
+    if (file.temporary) {
+      STORE_RETURN_IF_ERROR(files->local_->Drop(file.ref));
+    } else {
+      files->Touch(file.ref);
+    }
   }
   return files;
 }
@@ -88,7 +92,7 @@ absl::StatusOr<DiskReservation> SharedArtifactFiles::Reserve(uint64_t bytes) {
     if (!absl::IsResourceExhausted(reservation.status()) || bytes > budget().limit()) {
       return reservation;
     }
-    if (!EvictOldest()) return reservation;
+    if (!DropOldest()) return reservation;
   }
 }
 
@@ -115,20 +119,24 @@ absl::Status SharedArtifactFiles::Read(const FileRef& ref, const std::string& di
   return absl::OkStatus();
 }
 
+// Documents would be given up for what passes: a volume that isn't mounted, a proxy that answers for
+// a server that is away, a byte that was damaged on its way.
 absl::Status SharedArtifactFiles::Fetch(const FileRef& ref, const std::string& digest,
                                         std::span<std::byte> buffer) {
   const std::string key = KeyOf(ref, digest);
-  const absl::Status status = OfPlace(objects_->Get(key, buffer));
-  if (absl::IsNotFound(status)) {
-    // Else documents would be given up because a volume isn't mounted.
-    const absl::StatusOr<std::string> identity = IdentityOf(*objects_);
-    if (identity.ok() && *identity == identity_) return status;
-    return StoreError(absl::StatusCode::kUnavailable, reason::kArtifactsUnavailable,
-                      absl::StrCat("the shared artifacts aren't where they were: ",
-                                   identity.ok() ? "the place belongs to another registry"
-                                                 : identity.status().message()));
-  }
-  STORE_RETURN_IF_ERROR(status);
+  const absl::Status first = FetchOnce(key, digest, buffer);
+  if (!absl::IsNotFound(first) && !absl::IsDataLoss(first)) return first;
+  STORE_RETURN_IF_ERROR(CheckPlace());
+  const absl::Status second = FetchOnce(key, digest, buffer);
+  if (second.ok() || second.code() == first.code()) return second;
+  return StoreError(absl::StatusCode::kUnavailable, reason::kArtifactsUnavailable,
+                    absl::StrCat("the shared artifacts answer now one thing, now another: ",
+                                 first.message(), "; ", second.message()));
+}
+
+absl::Status SharedArtifactFiles::FetchOnce(const std::string& key, const std::string& digest,
+                                            std::span<std::byte> buffer) {
+  STORE_RETURN_IF_ERROR(OfPlace(objects_->Get(key, buffer)));
   Xxh3Hasher hasher;
   hasher.Update(buffer);
   if (hasher.Hex() == digest) return absl::OkStatus();
@@ -136,16 +144,25 @@ absl::Status SharedArtifactFiles::Fetch(const FileRef& ref, const std::string& d
       absl::StrCat("the object '", key, "' has another checksum than when it was stored"));
 }
 
+absl::Status SharedArtifactFiles::CheckPlace() {
+  const absl::StatusOr<std::string> identity = IdentityOf(*objects_);
+  if (identity.ok() && *identity == identity_) return absl::OkStatus();
+  return StoreError(absl::StatusCode::kUnavailable, reason::kArtifactsUnavailable,
+                    absl::StrCat("the shared artifacts aren't where they were: ",
+                                 identity.ok() ? "the place belongs to another registry"
+                                               : identity.status().message()));
+}
+
 absl::StatusOr<uint64_t> SharedArtifactFiles::Remove(const FileRef& ref) {
-  absl::StatusOr<uint64_t> freed = 0;
-  {
-    MutexLock lock(&change_mutex_);
-    Forget(ref);
-    freed = local_->Remove(ref);
-  }
-  STORE_RETURN_IF_ERROR(freed.status());
+  STORE_ASSIGN_OR_RETURN(const uint64_t freed, RemoveStray(ref));
   STORE_RETURN_IF_ERROR(OfPlace(objects_->DeleteAll(KeyPrefix(ref.id))));
   return freed;
+}
+
+absl::StatusOr<uint64_t> SharedArtifactFiles::RemoveStray(const FileRef& ref) {
+  MutexLock lock(&change_mutex_);
+  Forget(ref);
+  return local_->Remove(ref);
 }
 
 // Where it fails, the next reading fetches again, no more.
@@ -157,12 +174,13 @@ void SharedArtifactFiles::Keep(const FileRef& ref, std::span<const std::byte> by
     MutexLock list(&mutex_);
     if (places_.contains(ref)) return;
   }
+  if (!local_->Drop(ref).ok()) return;
   if (local_->Keep(ref, *std::move(reservation), bytes).ok()) Touch(ref);
 }
 
 void SharedArtifactFiles::Drop(const FileRef& ref) {
   MutexLock lock(&change_mutex_);
-  if (Forget(ref)) local_->Drop(ref).IgnoreError();
+  if (local_->Drop(ref).ok()) Forget(ref);
 }
 
 void SharedArtifactFiles::Touch(const FileRef& ref) {
@@ -176,25 +194,27 @@ void SharedArtifactFiles::Touch(const FileRef& ref) {
   }
 }
 
-bool SharedArtifactFiles::Forget(const FileRef& ref) {
+void SharedArtifactFiles::Forget(const FileRef& ref) {
   MutexLock lock(&mutex_);
   const auto found = places_.find(ref);
-  if (found == places_.end()) return false;
+  if (found == places_.end()) return;
   copies_.erase(found->second);
   places_.erase(found);
-  return true;
 }
 
-bool SharedArtifactFiles::EvictOldest() {
+bool SharedArtifactFiles::DropOldest() {
   MutexLock lock(&change_mutex_);
-  FileRef oldest;
+  std::vector<FileRef> copies;
   {
     MutexLock list(&mutex_);
-    if (copies_.empty()) return false;
-    oldest = copies_.back();
+    copies.assign(copies_.rbegin(), copies_.rend());
   }
-  Forget(oldest);
-  return local_->Drop(oldest).ok();
+  for (const FileRef& ref : copies) {
+    if (!local_->Drop(ref).ok()) continue;  // another may go
+    Forget(ref);
+    return true;
+  }
+  return false;
 }
 
 }  // namespace docmem::store

@@ -21,12 +21,12 @@ namespace docmem::store {
 /// stay until there is need for room or `CollectGarbage` finds their rows gone.
 class SharedArtifactFiles : public ArtifactFiles {
  public:
-  /// `identity` is what the registry calls this place (see `CheckIdentity`).
+  /// `identity` is what the registry calls this place. What an earlier start was writing is deleted.
   static absl::StatusOr<std::unique_ptr<SharedArtifactFiles>> Open(
       std::unique_ptr<LocalArtifactFiles> local, std::shared_ptr<ObjectStore> objects,
       std::string identity);
 
-  /// Evicts copies where there is no room.
+  /// Drops copies where there is no room.
   absl::StatusOr<DiskReservation> Reserve(uint64_t bytes) override;
   absl::StatusOr<WrittenFile> Write(const FileRef& ref, DiskReservation reservation,
                                     const ArtifactProducer& producer) override {
@@ -37,6 +37,7 @@ class SharedArtifactFiles : public ArtifactFiles {
   absl::Status Read(const FileRef& ref, const std::string& digest,
                     std::span<std::byte> buffer) override;
   absl::StatusOr<uint64_t> Remove(const FileRef& ref) override;
+  absl::StatusOr<uint64_t> RemoveStray(const FileRef& ref) override;
   absl::Status SyncRemovals(std::span<const FileRef> refs) override {
     return local_->SyncRemovals(refs);
   }
@@ -50,12 +51,14 @@ class SharedArtifactFiles : public ArtifactFiles {
         objects_(std::move(objects)),
         identity_(std::move(identity)) {}
   absl::Status Fetch(const FileRef& ref, const std::string& digest, std::span<std::byte> buffer);
+  absl::Status FetchOnce(const std::string& key, const std::string& digest,
+                         std::span<std::byte> buffer);
+  absl::Status CheckPlace();
   void Keep(const FileRef& ref, std::span<const std::byte> bytes);
   void Drop(const FileRef& ref);
-  bool EvictOldest();
+  bool DropOldest();
   void Touch(const FileRef& ref);
-  /// False when there was no such copy.
-  bool Forget(const FileRef& ref);
+  void Forget(const FileRef& ref);
 
   const std::unique_ptr<LocalArtifactFiles> local_;
   const std::shared_ptr<ObjectStore> objects_;

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -30,6 +31,7 @@ class WatchedStore : public ObjectStore {
   }
   absl::Status Get(const std::string& key, std::span<std::byte> buffer) override {
     ++gets;
+    if (!once.ok()) return std::exchange(once, absl::OkStatus());
     return down ? absl::UnavailableError("down") : base_->Get(key, buffer);
   }
   absl::Status DeleteAll(const std::string& prefix) override {
@@ -37,6 +39,7 @@ class WatchedStore : public ObjectStore {
   }
   std::atomic<int> gets = 0;
   std::atomic<bool> down = false;
+  absl::Status once;  ///< of the next reading
 
  private:
   const std::unique_ptr<ObjectStore> base_;
@@ -197,6 +200,33 @@ TEST_F(SharedArtifactFilesTest, ADamagedObjectIsDataLossAndLeavesNoCopy) {
   EXPECT_TRUE(absl::IsDataLoss(status));
   EXPECT_THAT(status.message(), HasSubstr("another checksum"));
   EXPECT_EQ(ArtifactBytes(other.folder()), 0u);
+}
+
+TEST_F(SharedArtifactFilesTest, WhatPassesIsNoDamage) {
+  Replica one(objects_, 100);
+  const auto stored = one.Publish(1, "payload");
+  ASSERT_OK(stored);
+  for (const absl::Status& once :
+       {absl::NotFoundError("a proxy says"), absl::DataLossError("cut")}) {
+    Replica other(objects_, 100);
+    objects_->once = once;
+    EXPECT_EQ(*other.Read(*stored), "payload");
+  }
+}
+
+TEST_F(SharedArtifactFilesTest, WhatAnEarlierStartWasWritingIsNoHindrance) {
+  Replica one(objects_, 100);
+  Replica other(objects_, 20);
+  const auto stored = one.Publish(1, "payload");
+  ASSERT_OK(stored);
+  std::ofstream(other.folder() + "/temporary/0000000000000001.cache") << "payl";
+  other.Open(20);
+  other.ExpectExact();
+  ASSERT_OK(other.Read(*stored));
+  const int before = objects_->gets;
+  ASSERT_OK(other.Read(*stored));
+  EXPECT_EQ(objects_->gets, before);
+  other.ExpectExact();
 }
 
 TEST_F(SharedArtifactFilesTest, ARemovedObjectIsNotFoundButALostPlaceIsUnavailable) {

@@ -35,6 +35,7 @@ struct HttpAnswer {
   std::string headers;                ///< whole lines
   size_t sent = std::string::npos;    ///< of the body
   bool silent = false;                ///< the connection breaks without an answer
+  bool waits = false;                 ///< there is no answer until the client goes
 };
 
 /// One connection at a time, one request for each; the answers in turn, the last one for all
@@ -106,6 +107,9 @@ class ScriptedHttpServer {
       if (answers_.size() > 1) answers_.pop_front();
     }
     if (answer.silent) return;
+    while (answer.waits && Receive(peer, text)) {
+    }
+    if (answer.waits) return;
     Transmit(peer, absl::StrCat("HTTP/1.1 ", answer.code, " Answer\r\nConnection: close\r\n",
                                 answer.headers, "Content-Length: ", answer.body.size(),
                                 "\r\n\r\n"));
