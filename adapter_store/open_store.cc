@@ -149,15 +149,15 @@ absl::StatusOr<std::string> ClaimShared(Registry& registry, ObjectStore& objects
     found = IdentityOf(objects);
   }
   if (absl::IsNotFound(found.status())) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "the shared place lacks the object 'identity', which says ", place.identity,
-        ": is the volume mounted, are bucket and prefix right?"));
+    return absl::FailedPreconditionError(
+        absl::StrCat("the shared place lacks the object 'identity', which says ", place.identity,
+                     ": is the volume mounted, are bucket and prefix right?"));
   }
   STORE_RETURN_IF_ERROR(found.status());
   if (*found != place.identity) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "the shared place belongs to another registry: its object 'identity' says ", *found,
-        ", this registry's artifacts are in ", place.identity));
+    return absl::FailedPreconditionError(
+        absl::StrCat("the shared place belongs to another registry: its object 'identity' says ",
+                     *found, ", this registry's artifacts are in ", place.identity));
   }
   if (place.placer.empty()) return place.identity;
   STORE_RETURN_IF_ERROR(
@@ -184,8 +184,7 @@ absl::StatusOr<std::unique_ptr<Registry>> OpenRegistry(const AdapterStoreOptions
 }
 
 absl::StatusOr<std::unique_ptr<ArtifactFiles>> OpenArtifacts(const AdapterStoreOptions& options,
-                                                             FileSystem& files,
-                                                             Registry& registry,
+                                                             FileSystem& files, Registry& registry,
                                                              const std::string& instance) {
   STORE_ASSIGN_OR_RETURN(std::unique_ptr<LocalArtifactFiles> local,
                          LocalArtifactFiles::Open(&files, options.budget_bytes));
@@ -336,8 +335,8 @@ absl::Status StoreImpl::CollectGarbage() {
       const bool lost = row.has_value() && row->state == DocumentState::kBuilding &&
                         row->builder != parts_.instance && row->updated < before;
       if (!lost) return absl::OkStatus();
-      return FailInterrupted(
-          sql, *row, "the replica that built the document is gone; ingest it again", Now());
+      return FailInterrupted(sql, *row,
+                             "the replica that built the document is gone; ingest it again", Now());
     }));
   }
   return absl::OkStatus();

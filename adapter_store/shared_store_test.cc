@@ -12,8 +12,8 @@
 #include "adapter_store/adapter_store.h"
 #include "adapter_store/errors.h"
 #include "adapter_store/files/object_store.h"
-#include "adapter_store/testing/store_test_util.h"
 #include "adapter_store/registry/registry.h"
+#include "adapter_store/testing/store_test_util.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -239,10 +239,10 @@ TEST_F(SharedStoreTest, ATrainingIsClaimedByOneReplicaAtATime) {
   EXPECT_FALSE(Open(TemporaryFolder())->ClaimTrainingJob(kLease)->has_value());
 
   EXPECT_TRUE(absl::IsAborted(other_->KeepTrainingJob(1, kLease, "")));
-  EXPECT_TRUE(absl::IsAborted(
-      other_->UpdateTrainingJob(1, {.state = TrainingJobState::kFailed}).status()));
-  EXPECT_TRUE(absl::IsAborted(
-      other_->PublishTrainingCheckpoint(1, store_test::FileOf("state", "x"), "")));
+  EXPECT_TRUE(
+      absl::IsAborted(other_->UpdateTrainingJob(1, {.state = TrainingJobState::kFailed}).status()));
+  EXPECT_TRUE(
+      absl::IsAborted(other_->PublishTrainingCheckpoint(1, store_test::FileOf("state", "x"), "")));
   ASSERT_OK(one_->KeepTrainingJob(1, kLease, "halfway"));
   EXPECT_EQ(other_->GetTrainingJob(1)->report, "halfway");
 

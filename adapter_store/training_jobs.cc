@@ -228,8 +228,7 @@ absl::StatusOr<TrainingJob> StoreImpl::UpdateTrainingJob(int64_t id, const Train
 absl::Status StoreImpl::PublishTrainingCheckpoint(int64_t id, const NewFile& checkpoint,
                                                   const std::string& report) {
   STORE_RETURN_IF_ERROR(CheckFileName(checkpoint.name));
-  STORE_RETURN_IF_ERROR(
-      registry().Read([&](Sql& sql) { return RequireOwnJob(sql, id).status(); }));
+  STORE_RETURN_IF_ERROR(registry().Read([&](Sql& sql) { return RequireOwnJob(sql, id).status(); }));
   STORE_ASSIGN_OR_RETURN(const std::unique_ptr<WrittenBatch> batch,
                          parts_.publisher->Write({{&checkpoint, ArtifactKind::kCheckpoint}}));
   return parts_.publisher->Commit(

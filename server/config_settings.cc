@@ -236,7 +236,8 @@ std::vector<Setting> AllSettings() {
            "What is unloaded first when the budget is full: greedy-dual-size (cheapest to load "
            "again per byte) or lru (least recently used)",
            CheckUnloadPolicy),
-      Size("disk_budget", &O::disk_budget_bytes, "For all stored files, or for the copies of shared ones; 0: no limit"),
+      Size("disk_budget", &O::disk_budget_bytes,
+           "For all stored files, or for the copies of shared ones; 0: no limit"),
       Number("max_queue", &O::max_queue, {1, kMany},
              "Questions that may wait; batch ones are refused at three quarters of it"),
       Number("max_sequences", &O::max_sequences, {1, 4096}, "Questions decoded together"),

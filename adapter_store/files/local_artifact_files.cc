@@ -121,8 +121,7 @@ absl::StatusOr<std::unique_ptr<ReadableFile>> LocalArtifactFiles::OpenWritten(co
 absl::Status LocalArtifactFiles::Keep(const FileRef& ref, DiskReservation reservation,
                                       std::span<const std::byte> bytes) {
   const NewFile file = FileFromMemory("", bytes);
-  STORE_RETURN_IF_ERROR(
-      WriteTemporary(ref, std::move(reservation), file.producer, false).status());
+  STORE_RETURN_IF_ERROR(WriteTemporary(ref, std::move(reservation), file.producer, false).status());
   absl::Status status = files_->Rename(TemporaryPath(ref), FinalPath(ref));
   if (!status.ok()) RemoveAt(TemporaryPath(ref)).IgnoreError();
   return status;
@@ -142,7 +141,7 @@ absl::Status LocalArtifactFiles::SyncFolders(const std::set<std::string>& folder
 }
 
 absl::Status LocalArtifactFiles::Read(const FileRef& ref, const std::string& digest,
-                                 std::span<std::byte> buffer) {
+                                      std::span<std::byte> buffer) {
   const std::string path = FinalPath(ref);
   STORE_ASSIGN_OR_RETURN(std::unique_ptr<ReadableFile> file, files_->Open(path));
   if (file->bytes() != buffer.size()) {

@@ -12,9 +12,9 @@
 namespace docmem::store {
 
 /// The seam to a place that several replicas share. Keys are ours alone, [a-z0-9/.-]; an object is
-/// never changed under its key. Thread-safe, blocks on disk or network. Failures: PERMISSION_DENIED,
-/// FAILED_PRECONDITION (the place itself isn't there), RESOURCE_EXHAUSTED (no space), UNAVAILABLE
-/// (all others, after the retries that help), each naming operation and key.
+/// never changed under its key. Thread-safe, blocks on disk or network. Failures:
+/// PERMISSION_DENIED, FAILED_PRECONDITION (the place itself isn't there), RESOURCE_EXHAUSTED (no
+/// space), UNAVAILABLE (all others, after the retries that help), each naming operation and key.
 class ObjectStore {
  public:
   virtual ~ObjectStore() = default;

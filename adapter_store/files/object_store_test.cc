@@ -106,8 +106,8 @@ TEST_P(ObjectStoreTest, LengthsAroundAPartAreReadBack) {
 }
 
 TEST_P(ObjectStoreTest, DeletingTakesWhatBeginsSoAndNothingElse) {
-  for (const char* key : {"artifacts/001/12-a", "artifacts/001/12-b", "artifacts/001/123-a",
-                          "artifacts/002/12-a"}) {
+  for (const char* key :
+       {"artifacts/001/12-a", "artifacts/001/12-b", "artifacts/001/123-a", "artifacts/002/12-a"}) {
     ASSERT_OK(Put(key, "x"));
   }
   ASSERT_OK(objects_->DeleteAll("artifacts/001/12-"));

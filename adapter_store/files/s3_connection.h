@@ -20,7 +20,7 @@ struct S3Patience {
   int tries = 6;
   absl::Duration first_delay = absl::Milliseconds(100);  ///< doubles, plus or minus a half
   absl::Duration connect = absl::Seconds(3);
-  absl::Duration stall = absl::Seconds(10);  ///< below 1 kB/s, or until the answer begins
+  absl::Duration stall = absl::Seconds(10);      ///< below 1 kB/s, or until the answer begins
   absl::Duration all_tries = absl::Seconds(15);  ///< no other try begins afterwards
   /// After a call for which no try helped others fail at once for so long.
   absl::Duration down = absl::Seconds(3);
@@ -45,7 +45,8 @@ struct S3Response {
 
 /// Sends signed requests (AWS Signature Version 4 by libcurl, addressed as ENDPOINT/BUCKET/KEY).
 /// What may help is tried again: broken connections, stalls, bodies that were damaged on the way,
-/// 408, 429, 5xx; a GET goes on where it was cut. Thread-safe; keeps connections open; blocks on the network.
+/// 408, 429, 5xx; a GET goes on where it was cut. Thread-safe; keeps connections open; blocks on
+/// the network.
 class S3Connection {
  public:
   S3Connection(S3Place place, S3Patience patience);

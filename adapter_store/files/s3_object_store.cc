@@ -146,9 +146,8 @@ class S3Store : public ObjectStore {
 
   absl::StatusOr<S3Uploads> UploadsPage(const std::string& prefix,
                                         const std::pair<std::string, std::string>& after) {
-    Query query = {{"max-uploads", kPageKeys},
-                   {"prefix", s3_.place().prefix + prefix},
-                   {"uploads", ""}};
+    Query query = {
+        {"max-uploads", kPageKeys}, {"prefix", s3_.place().prefix + prefix}, {"uploads", ""}};
     if (!after.first.empty()) {
       query.insert(query.begin(), {"key-marker", after.first});
       query.insert(query.end() - 1, {"upload-id-marker", after.second});

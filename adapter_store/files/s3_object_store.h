@@ -8,8 +8,8 @@
 
 namespace docmem::store {
 
-/// Files above this go up in parts, of this size or a thousandth of the file; each is held in memory
-/// while it is sent. S3 wants at least 5 MiB.
+/// Files above this go up in parts, of this size or a thousandth of the file; each is held in
+/// memory while it is sent. S3 wants at least 5 MiB.
 inline constexpr size_t kS3PartBytes = size_t{16} << 20;
 
 /// A bucket of an S3-compatible object store. Every body is sent with its SHA-256, so that the

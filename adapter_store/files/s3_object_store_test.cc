@@ -101,8 +101,9 @@ TEST(S3ObjectStoreTest, RefusalsAreNotTriedAgain) {
   EXPECT_THAT(moved.requests(), SizeIs(1));
   const ScriptedHttpServer full(Answers{{.code = 507}});
   EXPECT_TRUE(absl::IsResourceExhausted(Put(full, "text")));
-  const ScriptedHttpServer quota({{.code = 403, .body = "<Error><Code>QuotaExceeded</Code>"
-                                                            "<Message>full</Message></Error>"}});
+  const ScriptedHttpServer quota({{.code = 403,
+                                   .body = "<Error><Code>QuotaExceeded</Code>"
+                                           "<Message>full</Message></Error>"}});
   EXPECT_TRUE(absl::IsResourceExhausted(Put(quota, "text")));
 }
 
@@ -129,8 +130,8 @@ TEST(S3ObjectStoreTest, ACutAnswerGoesOnWhereItWasCut) {
 }
 
 TEST(S3ObjectStoreTest, AServerThatIgnoresTheRangeIsReadFromTheFront) {
-  const ScriptedHttpServer server({{.code = 200, .body = "0123456789", .sent = 4},
-                                   {.code = 200, .body = "0123456789"}});
+  const ScriptedHttpServer server(
+      {{.code = 200, .body = "0123456789", .sent = 4}, {.code = 200, .body = "0123456789"}});
   EXPECT_EQ(*Get(server, 10), "0123456789");
 }
 
@@ -156,14 +157,17 @@ TEST(S3ObjectStoreTest, NobodyThereIsUnavailable) {
 }
 
 const HttpAnswer kBegun = {.code = 200,
-                           .body = "<InitiateMultipartUploadResult><UploadId>u/1</UploadId>"
-                                   "</InitiateMultipartUploadResult>"};
+                           .body =
+                               "<InitiateMultipartUploadResult><UploadId>u/1</UploadId>"
+                               "</InitiateMultipartUploadResult>"};
 const HttpAnswer kPartTaken = {.code = 200, .body = "", .headers = "ETag: \"tag\"\r\n"};
 
 TEST(S3ObjectStoreTest, ALargeFileGoesUpInParts) {
-  const ScriptedHttpServer server(
-      {kBegun, kPartTaken, {.code = 500}, kPartTaken,
-       {.code = 200, .body = "<CompleteMultipartUploadResult/>"}});
+  const ScriptedHttpServer server({kBegun,
+                                   kPartTaken,
+                                   {.code = 500},
+                                   kPartTaken,
+                                   {.code = 200, .body = "<CompleteMultipartUploadResult/>"}});
   ASSERT_OK(Put(server, "01234567rest"));
   const auto requests = server.requests();
   ASSERT_THAT(requests, SizeIs(5));
@@ -194,9 +198,13 @@ TEST(S3ObjectStoreTest, AnUploadThatMayBeCompleteIsNotTakenBack) {
 }
 
 TEST(S3ObjectStoreTest, ALostAnswerToTheCompletionIsLookedUp) {
-  const HttpAnswer gone = {
-      .code = 404, .body = "<Error><Code>NoSuchUpload</Code><Message>m</Message></Error>"};
-  const ScriptedHttpServer stored({kBegun, kPartTaken, kPartTaken, {.silent = true}, gone,
+  const HttpAnswer gone = {.code = 404,
+                           .body = "<Error><Code>NoSuchUpload</Code><Message>m</Message></Error>"};
+  const ScriptedHttpServer stored({kBegun,
+                                   kPartTaken,
+                                   kPartTaken,
+                                   {.silent = true},
+                                   gone,
                                    {.code = 200, .body = "0123456789ab"}});
   EXPECT_OK(Put(stored, "01234567rest"));
   EXPECT_EQ(stored.requests().back().method, "HEAD");

@@ -55,8 +55,9 @@ TEST(S3PlaceTest, TheNearerVariableWins) {
 }
 
 TEST(S3PlaceTest, OddNamesAreRefused) {
-  for (const char* where : {"s3://", "s3:///prefix", "s3://bucket//a", "s3://bucket/a b",
-                            "s3://bucket/../other", "s3://bucket/a?b", "s3://bucket/%2e", "s4://b"}) {
+  for (const char* where :
+       {"s3://", "s3:///prefix", "s3://bucket//a", "s3://bucket/a b", "s3://bucket/../other",
+        "s3://bucket/a?b", "s3://bucket/%2e", "s4://b"}) {
     EXPECT_TRUE(absl::IsInvalidArgument(Parse(where).status())) << where;
   }
 }
@@ -66,8 +67,7 @@ TEST(S3PlaceTest, OddVariablesAreRefusedByName) {
               HasSubstr("AWS_ENDPOINT_URL"));
   EXPECT_THAT(Parse("s3://b", {{"AWS_ENDPOINT_URL", "http://h/path"}}).status().message(),
               HasSubstr("AWS_ENDPOINT_URL"));
-  EXPECT_THAT(Parse("s3://b", {{"AWS_REGION", "a b"}}).status().message(),
-              HasSubstr("AWS_REGION"));
+  EXPECT_THAT(Parse("s3://b", {{"AWS_REGION", "a b"}}).status().message(), HasSubstr("AWS_REGION"));
   EXPECT_THAT(Parse("s3://b", {{"AWS_ACCESS_KEY_ID", "a\nb: c"}}).status().message(),
               HasSubstr("line break"));
 }

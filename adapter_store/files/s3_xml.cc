@@ -20,7 +20,8 @@ absl::Status Odd(const std::string& xml) {
 // The root must be there: an empty text has neither keys nor an end.
 absl::StatusOr<pugi::xml_node> Root(pugi::xml_document& document, const std::string& xml,
                                     const char* name) {
-  if (!document.load_buffer(xml.data(), xml.size(), pugi::parse_default, pugi::encoding_utf8)) return Odd(xml);
+  if (!document.load_buffer(xml.data(), xml.size(), pugi::parse_default, pugi::encoding_utf8))
+    return Odd(xml);
   const pugi::xml_node root = document.child(name);
   if (!root) return Odd(xml);
   return root;

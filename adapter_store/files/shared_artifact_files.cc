@@ -119,8 +119,8 @@ absl::Status SharedArtifactFiles::Read(const FileRef& ref, const std::string& di
   return absl::OkStatus();
 }
 
-// Documents would be given up for what passes: a volume that isn't mounted, a proxy that answers for
-// a server that is away, a byte that was damaged on its way.
+// Documents would be given up for what passes: a volume that isn't mounted, a proxy that answers
+// for a server that is away, a byte that was damaged on its way.
 absl::Status SharedArtifactFiles::Fetch(const FileRef& ref, const std::string& digest,
                                         std::span<std::byte> buffer) {
   const std::string key = KeyOf(ref, digest);

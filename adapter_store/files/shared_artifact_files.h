@@ -21,7 +21,8 @@ namespace docmem::store {
 /// stay until there is need for room or `CollectGarbage` finds their rows gone.
 class SharedArtifactFiles : public ArtifactFiles {
  public:
-  /// `identity` is what the registry calls this place. What an earlier start was writing is deleted.
+  /// `identity` is what the registry calls this place. What an earlier start was writing is
+  /// deleted.
   static absl::StatusOr<std::unique_ptr<SharedArtifactFiles>> Open(
       std::unique_ptr<LocalArtifactFiles> local, std::shared_ptr<ObjectStore> objects,
       std::string identity);
@@ -47,9 +48,7 @@ class SharedArtifactFiles : public ArtifactFiles {
  private:
   SharedArtifactFiles(std::unique_ptr<LocalArtifactFiles> local,
                       std::shared_ptr<ObjectStore> objects, std::string identity)
-      : local_(std::move(local)),
-        objects_(std::move(objects)),
-        identity_(std::move(identity)) {}
+      : local_(std::move(local)), objects_(std::move(objects)), identity_(std::move(identity)) {}
   absl::Status Fetch(const FileRef& ref, const std::string& digest, std::span<std::byte> buffer);
   absl::Status FetchOnce(const std::string& key, const std::string& digest,
                          std::span<std::byte> buffer);

@@ -81,8 +81,8 @@ class Replica {
 
   absl::StatusOr<std::string> Read(const StoredFile& file) {
     std::string text(file.bytes, '\0');
-    const absl::Status status = shared_->Read({file.id, file.kind}, file.digest,
-                                              std::as_writable_bytes(std::span(text)));
+    const absl::Status status =
+        shared_->Read({file.id, file.kind}, file.digest, std::as_writable_bytes(std::span(text)));
     if (!status.ok()) return status;
     return text;
   }

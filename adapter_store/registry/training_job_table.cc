@@ -116,11 +116,11 @@ absl::StatusOr<std::optional<TrainingJobRow>> FindUnclaimedTrainingJob(Sql& sql,
 
 absl::StatusOr<int64_t> CountOpenTrainingJobRows(Sql& sql) {
   int64_t count = 0;
-  STORE_RETURN_IF_ERROR(sql.Query("SELECT COUNT(*) FROM training_jobs WHERE state < 3", {},
-                                  [&](const SqlRow& row) {
-                                    count = IntOf(row[0]);
-                                    return absl::OkStatus();
-                                  }));
+  STORE_RETURN_IF_ERROR(
+      sql.Query("SELECT COUNT(*) FROM training_jobs WHERE state < 3", {}, [&](const SqlRow& row) {
+        count = IntOf(row[0]);
+        return absl::OkStatus();
+      }));
   return count;
 }
 
@@ -133,12 +133,11 @@ absl::Status PutTrainingClaim(Sql& sql, int64_t job_id, const TrainingClaim& cla
 
 absl::StatusOr<std::optional<TrainingClaim>> FindTrainingClaim(Sql& sql, int64_t job_id) {
   std::optional<TrainingClaim> claim;
-  STORE_RETURN_IF_ERROR(
-      sql.Query("SELECT instance, expires FROM training_claims WHERE job_id = $1", {job_id},
-                [&](const SqlRow& row) {
-                  claim = {TextOf(row[0]), absl::FromUnixMicros(IntOf(row[1]))};
-                  return absl::OkStatus();
-                }));
+  STORE_RETURN_IF_ERROR(sql.Query("SELECT instance, expires FROM training_claims WHERE job_id = $1",
+                                  {job_id}, [&](const SqlRow& row) {
+                                    claim = {TextOf(row[0]), absl::FromUnixMicros(IntOf(row[1]))};
+                                    return absl::OkStatus();
+                                  }));
   return claim;
 }
 

@@ -46,8 +46,9 @@ absl::Status ScanTrainingJobs(Sql& sql,
 absl::Status UpdateTrainingJobRow(Sql& sql, const TrainingJobRow& row);
 /// The row of its checkpoint goes with it.
 absl::Status DeleteTrainingJobRow(Sql& sql, int64_t id);
-/// The oldest job behind `after` that hasn't ended and that nobody but `instance` has claimed beyond
-/// `now`; nothing where there is none. Locks it against other claims until the transaction ends.
+/// The oldest job behind `after` that hasn't ended and that nobody but `instance` has claimed
+/// beyond `now`; nothing where there is none. Locks it against other claims until the transaction
+/// ends.
 absl::StatusOr<std::optional<TrainingJobRow>> FindUnclaimedTrainingJob(Sql& sql,
                                                                        const std::string& instance,
                                                                        absl::Time now,

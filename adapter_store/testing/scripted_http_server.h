@@ -32,10 +32,10 @@ struct HttpRequest {
 struct HttpAnswer {
   int code = 200;
   std::string body;
-  std::string headers;                ///< whole lines
-  size_t sent = std::string::npos;    ///< of the body
-  bool silent = false;                ///< the connection breaks without an answer
-  bool waits = false;                 ///< there is no answer until the client goes
+  std::string headers;              ///< whole lines
+  size_t sent = std::string::npos;  ///< of the body
+  bool silent = false;              ///< the connection breaks without an answer
+  bool waits = false;               ///< there is no answer until the client goes
 };
 
 /// One connection at a time, one request for each; the answers in turn, the last one for all
@@ -110,9 +110,9 @@ class ScriptedHttpServer {
     while (answer.waits && Receive(peer, text)) {
     }
     if (answer.waits) return;
-    Transmit(peer, absl::StrCat("HTTP/1.1 ", answer.code, " Answer\r\nConnection: close\r\n",
-                                answer.headers, "Content-Length: ", answer.body.size(),
-                                "\r\n\r\n"));
+    Transmit(peer,
+             absl::StrCat("HTTP/1.1 ", answer.code, " Answer\r\nConnection: close\r\n",
+                          answer.headers, "Content-Length: ", answer.body.size(), "\r\n\r\n"));
     if (request.method != "HEAD") Transmit(peer, answer.body.substr(0, answer.sent));
   }
 

@@ -148,9 +148,9 @@ TrainingQueue::RunPtr TrainingQueue::MakeRun(store::TrainingJob job) {
   const auto failed = parts_.store->UpdateTrainingJob(
       job.id, {.state = store::TrainingJobState::kFailed, .report = WriteReport(report)});
   if (!failed.ok()) {
-    parts_.log->Warning("a training's end couldn't be stored",
-                        {{"training", TrainingId(job.id)},
-                         {"reason", std::string(failed.status().message())}});
+    parts_.log->Warning(
+        "a training's end couldn't be stored",
+        {{"training", TrainingId(job.id)}, {"reason", std::string(failed.status().message())}});
   }
   return nullptr;
 }
@@ -232,9 +232,8 @@ absl::StatusOr<TrainingReport> TrainingQueue::Start(const store::DocumentKey& do
   const absl::StatusOr<uint64_t> open = parts_.store->CountOpenTrainingJobs();
   if (!open.ok()) return open.status();
   if (*open >= options_.max_open) {
-    return Error(
-        absl::StatusCode::kResourceExhausted, reason::kQueueFull,
-        absl::StrCat(*open, " trainings wait already, the limit is ", options_.max_open));
+    return Error(absl::StatusCode::kResourceExhausted, reason::kQueueFull,
+                 absl::StrCat(*open, " trainings wait already, the limit is ", options_.max_open));
   }
   TrainingReport report{.qa_given = static_cast<uint32_t>(request.pairs.size())};
   StoredTraining stored{.request = std::move(request), .text_sha256 = found->spec.text_sha256};

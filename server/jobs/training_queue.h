@@ -54,9 +54,9 @@ struct TrainingParts {
 /// the density of demo/qa.json, between 16 and 500.
 uint32_t DefaultSyntheticPairs(int64_t document_tokens);
 
-/// Trainings one after another, the oldest first, in units between decode steps. The queue itself is
-/// the registry: each training is a row of it from its start on, any replica that is idle claims the
-/// next one, and a restart goes on with its own. Thread-safe.
+/// Trainings one after another, the oldest first, in units between decode steps. The queue itself
+/// is the registry: each training is a row of it from its start on, any replica that is idle claims
+/// the next one, and a restart goes on with its own. Thread-safe.
 class TrainingQueue : public Trainings {
  public:
   TrainingQueue(TrainingParts parts, TrainingQueueOptions options);
