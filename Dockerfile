@@ -15,10 +15,11 @@ RUN cmake --preset release -DBUILD_TESTING=OFF -DCMAKE_CXX_COMPILER_LAUNCHER= \
  && cmake --install build/release --strip --component runtime --prefix /opt/docmem
 
 
-FROM debian:bookworm-slim
+FROM debian:bookworm-slim AS runtime
 RUN apt-get update \
  && apt-get install -y --no-install-recommends \
     libgrpc++1.51 libprometheus-cpp-pull1.0 libspdlog1.10 libtomlplusplus3 libsqlite3-0 libpq5 \
+    libcurl4 libpugixml1v5 ca-certificates \
     libutf8proc2 libpcre2-8-0 libxxhash0 libzstd1 libstemmer0d \
  && rm -rf /var/lib/apt/lists/* \
  && groupadd --gid 10001 docmem \
@@ -27,6 +28,18 @@ RUN apt-get update \
 COPY --from=build /opt/docmem /usr/local
 # A library that the list above lacks fails the build, not the first start.
 RUN ! ldd /usr/local/bin/docmemd /usr/local/bin/docmem | grep 'not found'
+
+
+# The bill of materials: only here are both the whole image and a Python to read it with.
+FROM build AS sbom
+ARG SOURCE_DATE_EPOCH
+RUN --mount=type=bind,from=runtime,target=/image \
+    python3 scripts/make_sbom.py --root /image --build-root / --output /sbom.spdx.json \
+      --version "$(/opt/docmem/bin/docmemd --version | cut -d' ' -f2)"
+
+
+FROM runtime
+COPY --from=sbom /sbom.spdx.json /usr/share/doc/docmem/sbom.spdx.json
 COPY deploy/docker/docmem.toml /etc/docmem/docmem.toml
 ENV DOCMEM_CONFIG=/etc/docmem/docmem.toml
 USER 10001:10001

@@ -20,11 +20,12 @@ namespace docmem::store {
 
 class DocumentImport;
 class FileSystem;
+class ObjectStore;
 class Registry;
 
 struct AdapterStoreOptions {
   std::string folder;         ///< the data folder; created if only its last component is missing
-  uint64_t budget_bytes = 0;  ///< of all artifact files, temporary ones included; 0: no limit
+  uint64_t budget_bytes = 0;  ///< of the artifact files in it, temporary ones too; 0: no limit
   /// How long a publication may take before others may collect its files as garbage.
   absl::Duration publish_timeout = absl::Hours(2);
   /// Age from which files under no intent or a foreign expired one are garbage.
@@ -34,9 +35,14 @@ struct AdapterStoreOptions {
   std::function<void(std::span<std::byte>)> random;
   /// Connection string of libpq: the registry's place in PostgreSQL. Empty: SQLite inside `folder`.
   std::string postgres;
+  /// The place of artifact files that replicas with the same registry share (see
+  /// files/object_store.h): then `folder` keeps copies of those used last, within `budget_bytes`.
+  /// Empty: they lie in `folder` alone.
+  std::string artifacts;
   /// Seams for tests.
   std::shared_ptr<FileSystem> files;
   std::shared_ptr<Registry> registry;
+  std::shared_ptr<ObjectStore> objects;
 };
 
 /// Only what is set is changed.
@@ -179,13 +185,20 @@ class AdapterStore {
   virtual absl::StatusOr<Page<TrainingJob>> ListTrainingJobs(const std::string& collection,
                                                              const std::string& document,
                                                              const PageRequest& page) = 0;
-  /// Queued and running ones of all collections, oldest first: what a start goes on with.
-  virtual absl::StatusOr<std::vector<TrainingJob>> OpenTrainingJobs() = 0;
-  /// FAILED_PRECONDITION once it has ended. An edit that ends it, which works on a full disk too,
-  /// deletes its checkpoint and, of the document's ended jobs, the oldest beyond 32.
+  /// Queued and running ones of all collections.
+  virtual absl::StatusOr<uint64_t> CountOpenTrainingJobs() = 0;
+  /// The oldest of these that no other replica works on; it is this one's for `lease`. A replica
+  /// that starts again may claim its own at once. Clocks of replicas differ by less than that.
+  virtual absl::StatusOr<std::optional<TrainingJob>> ClaimTrainingJob(absl::Duration lease) = 0;
+  /// Another `lease` for a claimed one, with what it has come to. As `UpdateTrainingJob` else.
+  virtual absl::Status KeepTrainingJob(int64_t id, absl::Duration lease,
+                                       const std::string& report) = 0;
+  /// FAILED_PRECONDITION once it has ended; ABORTED where another replica has claimed it, but for
+  /// an edit that cancels. One that ends it, which works on a full disk too, deletes its
+  /// checkpoint and, of the document's ended jobs, the oldest beyond 32.
   virtual absl::StatusOr<TrainingJob> UpdateTrainingJob(int64_t id,
                                                         const TrainingJobEdit& edit) = 0;
-  /// Replaces the job's checkpoint and report in one. FAILED_PRECONDITION once it has ended.
+  /// Replaces the job's checkpoint and report in one. Fails as `UpdateTrainingJob`.
   virtual absl::Status PublishTrainingCheckpoint(int64_t id, const NewFile& checkpoint,
                                                  const std::string& report) = 0;
 
@@ -204,7 +217,9 @@ class AdapterStore {
   virtual absl::Status PutSetting(const std::string& key, const std::string& value) = 0;
   /// Grows by one at each `Open`.
   virtual uint64_t generation() const = 0;
-  /// Deletes files that no row and no live intent names, and failed deletions. For the janitor.
+  /// Deletes files that no row and no live intent names, and failed deletions; documents that
+  /// another replica has been building for longer than a publication may take are kFailed. For
+  /// the janitor.
   virtual absl::Status CollectGarbage() = 0;
   virtual absl::StatusOr<StoreStats> Stats() = 0;
 };

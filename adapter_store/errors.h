@@ -38,6 +38,7 @@ inline constexpr char kDiskFull[] = "DISK_FULL";
 inline constexpr char kArtifactDamaged[] = "ARTIFACT_DAMAGED";
 inline constexpr char kDocumentQuarantined[] = "DOCUMENT_QUARANTINED";
 inline constexpr char kRegistryUnavailable[] = "REGISTRY_UNAVAILABLE";
+inline constexpr char kArtifactsUnavailable[] = "ARTIFACTS_UNAVAILABLE";
 }  // namespace reason
 
 /// What a program may do something with, e.g. {"revision", "7"} or {"need_bytes", "4096"};

@@ -6,8 +6,12 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "adapter_store/document_rows.h"
 #include "adapter_store/errors.h"
+#include "adapter_store/files/local_artifact_files.h"
+#include "adapter_store/files/object_store.h"
+#include "adapter_store/files/shared_artifact_files.h"
 #include "adapter_store/names.h"
 #include "adapter_store/registry/training_job_table.h"
 #include "adapter_store/registry/word_table.h"
@@ -22,11 +26,19 @@ constexpr char kInstanceFile[] = "instance";
 constexpr char kNewInstanceFile[] = "instance.new";
 constexpr char kRegistryFile[] = "registry.db";
 constexpr char kOwnerKey[] = "data_folder";
+constexpr char kSharedKey[] = "shared_artifacts";
+constexpr char kPlacerKey[] = "shared_artifacts_placer";
+// Between the first replica's entry in the registry and the object in the place.
+constexpr absl::Duration kPlacerPatience = absl::Seconds(10);
 constexpr size_t kInstanceBytes = 16;
 constexpr size_t kMaxInstanceFile = 256;
 
 void SystemRandom(std::span<std::byte> buffer) {
   RAND_bytes(reinterpret_cast<unsigned char*>(buffer.data()), static_cast<int>(buffer.size()));
+}
+
+std::function<void(std::span<std::byte>)> RandomOf(const AdapterStoreOptions& options) {
+  return options.random != nullptr ? options.random : SystemRandom;
 }
 
 absl::StatusOr<std::string> MakeInstance(FileSystem& files,
@@ -75,6 +87,11 @@ absl::StatusOr<uint64_t> NextGeneration(Registry& registry, const std::string& i
 // A registry outside of the data folder could be opened with another one, which lacks the files.
 absl::Status Claim(Registry& registry, const std::string& instance) {
   return registry.Write([&](Sql& sql) -> absl::Status {
+    STORE_ASSIGN_OR_RETURN(const std::optional<std::string> shared, FindSetting(sql, kSharedKey));
+    if (shared.has_value()) {
+      return absl::FailedPreconditionError(
+          "the artifacts of this registry lie in a place that replicas share; name that place");
+    }
     STORE_ASSIGN_OR_RETURN(const std::optional<std::string> owner, FindSetting(sql, kOwnerKey));
     if (!owner.has_value()) return PutSettingRow(sql, kOwnerKey, instance);
     if (*owner == instance) return absl::OkStatus();
@@ -84,14 +101,80 @@ absl::Status Claim(Registry& registry, const std::string& instance) {
   });
 }
 
+// What the registry knows about the shared place.
+struct SharedPlace {
+  std::string identity;
+  std::string placer;  // the instance that is to put the identity there; empty: it is there
+};
+
+absl::StatusOr<SharedPlace> ClaimPlace(Registry& registry, const std::string& instance,
+                                       const std::string& fresh, bool is_new) {
+  SharedPlace place;
+  STORE_RETURN_IF_ERROR(registry.Write([&](Sql& sql) -> absl::Status {
+    STORE_ASSIGN_OR_RETURN(const std::optional<std::string> owner, FindSetting(sql, kOwnerKey));
+    if (owner.has_value()) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "the artifacts of this registry lie in the data folder whose file 'instance' says ",
+          *owner, "; restore a backup of it into a new registry with a shared place"));
+    }
+    STORE_ASSIGN_OR_RETURN(const std::optional<std::string> identity, FindSetting(sql, kSharedKey));
+    STORE_ASSIGN_OR_RETURN(const std::optional<std::string> placer, FindSetting(sql, kPlacerKey));
+    place = {identity.value_or(fresh), placer.value_or(instance)};
+    if (identity.has_value()) return absl::OkStatus();
+    if (!is_new) {
+      return absl::FailedPreconditionError(
+          "the shared place belongs to another registry; use that one, or another place");
+    }
+    STORE_RETURN_IF_ERROR(PutSettingRow(sql, kSharedKey, place.identity));
+    return PutSettingRow(sql, kPlacerKey, place.placer);
+  }));
+  return place;
+}
+
+// Ties registry and shared place to each other. Only the replica that came first puts the identity
+// there, once: another one that doesn't see it looks at the wrong place.
+absl::StatusOr<std::string> ClaimShared(Registry& registry, ObjectStore& objects,
+                                        const std::string& instance, const std::string& fresh) {
+  absl::StatusOr<std::string> found = IdentityOf(objects);
+  if (!found.ok() && !absl::IsNotFound(found.status())) return found.status();
+  STORE_ASSIGN_OR_RETURN(const SharedPlace place,
+                         ClaimPlace(registry, instance, fresh, !found.ok()));
+  if (place.placer == instance && !found.ok()) {
+    STORE_RETURN_IF_ERROR(PutIdentity(objects, place.identity));
+    found = place.identity;
+  }
+  const absl::Time end = absl::Now() + kPlacerPatience;
+  while (absl::IsNotFound(found.status()) && !place.placer.empty() && absl::Now() < end) {
+    absl::SleepFor(absl::Milliseconds(100));
+    found = IdentityOf(objects);
+  }
+  if (absl::IsNotFound(found.status())) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the shared place lacks the object 'identity', which says ", place.identity,
+                     ": is the volume mounted, are bucket and prefix right?"));
+  }
+  STORE_RETURN_IF_ERROR(found.status());
+  if (*found != place.identity) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the shared place belongs to another registry: its object 'identity' says ",
+                     *found, ", this registry's artifacts are in ", place.identity));
+  }
+  if (place.placer.empty()) return place.identity;
+  STORE_RETURN_IF_ERROR(
+      registry.Write([](Sql& sql) { return PutSettingRow(sql, kPlacerKey, ""); }));
+  return place.identity;
+}
+
 absl::StatusOr<std::unique_ptr<Registry>> OpenRegistry(const AdapterStoreOptions& options,
-                                                       FileSystem& files,
-                                                       const std::string& instance) {
+                                                       FileSystem& files) {
   if (!options.postgres.empty()) {
-    STORE_ASSIGN_OR_RETURN(std::unique_ptr<Registry> registry,
-                           OpenPostgresRegistry(options.postgres));
-    STORE_RETURN_IF_ERROR(Claim(*registry, instance));
-    return registry;
+    // Its files would be garbage to the other registry.
+    if (files.Stat(kRegistryFile).ok()) {
+      return absl::FailedPreconditionError(
+          "the data folder has a registry of its own, registry.db; use another folder, and a "
+          "backup to bring the documents along");
+    }
+    return OpenPostgresRegistry(options.postgres);
   }
   // SQLite would make it readable for others, as the process's mask allows.
   if (absl::IsNotFound(files.Stat(kRegistryFile).status())) {
@@ -100,9 +183,38 @@ absl::StatusOr<std::unique_ptr<Registry>> OpenRegistry(const AdapterStoreOptions
   return OpenSqliteRegistry(absl::StrCat(options.folder, "/", kRegistryFile));
 }
 
-absl::Status FailInterrupted(Sql& sql, DocumentRow row, absl::Time now) {
+absl::StatusOr<std::unique_ptr<ArtifactFiles>> OpenArtifacts(const AdapterStoreOptions& options,
+                                                             FileSystem& files, Registry& registry,
+                                                             const std::string& instance) {
+  STORE_ASSIGN_OR_RETURN(std::unique_ptr<LocalArtifactFiles> local,
+                         LocalArtifactFiles::Open(&files, options.budget_bytes));
+  std::shared_ptr<ObjectStore> objects = options.objects;
+  if (objects == nullptr && !options.artifacts.empty()) {
+    STORE_ASSIGN_OR_RETURN(objects, OpenObjectStore(options.artifacts));
+  }
+  if (objects == nullptr) {
+    if (!options.postgres.empty()) STORE_RETURN_IF_ERROR(Claim(registry, instance));
+    return local;
+  }
+  if (options.postgres.empty() && options.registry == nullptr) {
+    return absl::InvalidArgumentError(
+        "artifacts in a shared place need a registry that is shared as well, in PostgreSQL");
+  }
+  if (options.budget_bytes == 0 && options.objects == nullptr) {
+    return absl::InvalidArgumentError(
+        "without a limit copies of shared artifacts would fill the disk: set a disk budget");
+  }
+  // Not the name of this data folder: the place outlives it.
+  std::string fresh(kInstanceBytes, '\0');
+  RandomOf(options)(std::as_writable_bytes(std::span<char>(fresh)));
+  STORE_ASSIGN_OR_RETURN(std::string identity,
+                         ClaimShared(registry, *objects, instance, absl::BytesToHexString(fresh)));
+  return SharedArtifactFiles::Open(std::move(local), std::move(objects), std::move(identity));
+}
+
+absl::Status FailInterrupted(Sql& sql, DocumentRow row, const char* why, absl::Time now) {
   row.state = DocumentState::kFailed;
-  row.state_reason = "the daemon stopped while the document was being built; ingest it again";
+  row.state_reason = why;
   row.builder.clear();
   row.updated = now;
   ++row.revision;
@@ -141,7 +253,8 @@ absl::Status MendDocument(Sql& sql, const DocumentRow& row, const std::string& i
     return MarkQuarantined(sql, row, "a registry row of its artifacts is damaged", now);
   }
   if (row.state == DocumentState::kBuilding && row.builder == instance) {
-    return FailInterrupted(sql, row, now);
+    return FailInterrupted(
+        sql, row, "the daemon stopped while the document was being built; ingest it again", now);
   }
   return absl::OkStatus();
 }
@@ -208,8 +321,29 @@ absl::Status StoreImpl::Mend() {
   return parts_.publisher->Commit(nullptr, mend);
 }
 
-absl::Status StoreImpl::Prepare() {
+absl::Status StoreImpl::CollectGarbage() {
   STORE_RETURN_IF_ERROR(parts_.publisher->CollectGarbage());
+  const absl::Time before = Now() - parts_.publish_timeout;
+  std::vector<int64_t> ids;
+  STORE_RETURN_IF_ERROR(registry().Read([&](Sql& sql) -> absl::Status {
+    STORE_ASSIGN_OR_RETURN(ids, BuildsBefore(sql, before));
+    return absl::OkStatus();
+  }));
+  for (const int64_t id : ids) {
+    STORE_RETURN_IF_ERROR(registry().Write([&](Sql& sql) -> absl::Status {
+      STORE_ASSIGN_OR_RETURN(const std::optional<DocumentRow> row, FindDocumentById(sql, id));
+      const bool lost = row.has_value() && row->state == DocumentState::kBuilding &&
+                        row->builder != parts_.instance && row->updated < before;
+      if (!lost) return absl::OkStatus();
+      return FailInterrupted(sql, *row,
+                             "the replica that built the document is gone; ingest it again", Now());
+    }));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status StoreImpl::Prepare() {
+  STORE_RETURN_IF_ERROR(CollectGarbage());
   const absl::Status spare = parts_.publisher->KeepSpare();
   return absl::IsResourceExhausted(spare) ? absl::OkStatus() : spare;
 }
@@ -222,15 +356,16 @@ absl::StatusOr<std::unique_ptr<AdapterStore>> AdapterStore::Open(AdapterStoreOpt
   }
   FileSystem& files = *parts.files;
   STORE_ASSIGN_OR_RETURN(parts.lock, files.Lock(kLockFile));
-  STORE_ASSIGN_OR_RETURN(
-      parts.instance, InstanceOf(files, options.random != nullptr ? options.random : SystemRandom));
-  STORE_ASSIGN_OR_RETURN(parts.artifacts, ArtifactFiles::Open(&files, options.budget_bytes));
-  parts.registry = std::move(options.registry);
+  STORE_ASSIGN_OR_RETURN(parts.instance, InstanceOf(files, RandomOf(options)));
+  parts.registry = options.registry;
   if (parts.registry == nullptr) {
-    STORE_ASSIGN_OR_RETURN(parts.registry, OpenRegistry(options, files, parts.instance));
+    STORE_ASSIGN_OR_RETURN(parts.registry, OpenRegistry(options, files));
   }
+  STORE_ASSIGN_OR_RETURN(parts.artifacts,
+                         OpenArtifacts(options, files, *parts.registry, parts.instance));
   STORE_ASSIGN_OR_RETURN(parts.generation, NextGeneration(*parts.registry, parts.instance));
   parts.clock = options.clock;
+  parts.publish_timeout = options.publish_timeout;
   parts.publisher =
       std::make_unique<Publisher>(PublisherOptions{.files = &files,
                                                    .artifacts = parts.artifacts.get(),

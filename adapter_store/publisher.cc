@@ -40,7 +40,7 @@ absl::StatusOr<std::unique_ptr<WrittenBatch>> Publisher::Write(
   for (const PlannedFile& plan : planned) {
     intent.files.push_back({0, plan.kind});
     STORE_ASSIGN_OR_RETURN(DiskReservation reservation,
-                           options_.artifacts->budget().Reserve(plan.file->max_bytes));
+                           options_.artifacts->Reserve(plan.file->max_bytes));
     reservations.push_back(std::move(reservation));
   }
   STORE_RETURN_IF_ERROR(options_.registry->Write([&](Sql& sql) -> absl::Status {
@@ -63,7 +63,7 @@ absl::Status Publisher::WriteAll(WrittenBatch& batch, std::vector<DiskReservatio
         options_.artifacts->Write(refs[i], std::move(reservations[i]), file.producer));
     batch.files_.push_back({refs[i].id, refs[i].kind, file.name, written.bytes, written.digest});
   }
-  return options_.artifacts->Publish(refs);
+  return options_.artifacts->Publish(batch.files_);
 }
 
 absl::Status Publisher::Commit(WrittenBatch* batch, Body body) {
@@ -75,7 +75,7 @@ absl::Status Publisher::Commit(WrittenBatch* batch, Body body) {
     STORE_RETURN_IF_ERROR(body(sql, deletion.files));
     if (batch != nullptr) {
       for (const Intent& intent : batch->intents_) {
-        STORE_RETURN_IF_ERROR(DeleteIntent(sql, intent.id));
+        STORE_RETURN_IF_ERROR(EndPublication(sql, intent.id));
       }
     }
     if (!deletion.files.empty()) {
@@ -121,9 +121,9 @@ void Publisher::Abandon(const Intent& intent) const {
 
 absl::Status Publisher::FinishDeletion(const Intent& intent) const {
   const std::vector<FileRef> refs = RefsOf(intent);
-  for (const FileRef& ref : refs) {
-    STORE_RETURN_IF_ERROR(options_.artifacts->Remove(ref).status());
-  }
+  absl::Status removed;
+  for (const FileRef& ref : refs) removed.Update(options_.artifacts->Remove(ref).status());
+  STORE_RETURN_IF_ERROR(removed);
   // Else a loss of power could bring back files that nothing names any more.
   STORE_RETURN_IF_ERROR(options_.artifacts->SyncRemovals(refs));
   return options_.registry->Write([&](Sql& sql) { return DeleteIntent(sql, intent.id); });
@@ -158,7 +158,7 @@ absl::Status Publisher::CollectGarbage() {
     if (fate != fates.end() && fate->second == Fate::kKeep) continue;
     const bool old = options_.clock() - file.modified >= options_.orphan_age;
     if (!old && (fate == fates.end() || fate->second == Fate::kDeleteWhenOld)) continue;
-    const absl::StatusOr<uint64_t> removed = options_.artifacts->Remove(file.ref);
+    const absl::StatusOr<uint64_t> removed = options_.artifacts->RemoveStray(file.ref);
     result.Update(removed.status());
     if (!removed.ok()) continue;
     ++orphans_collected_;

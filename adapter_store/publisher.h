@@ -14,6 +14,7 @@
 #include "absl/time/time.h"
 #include "adapter_store/artifact_writer.h"
 #include "adapter_store/files/artifact_files.h"
+#include "adapter_store/files/file_system.h"
 #include "adapter_store/registry/intent_table.h"
 #include "adapter_store/registry/registry.h"
 

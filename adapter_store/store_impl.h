@@ -15,6 +15,7 @@
 #include "adapter_store/registry/collection_table.h"
 #include "adapter_store/registry/document_table.h"
 #include "adapter_store/registry/registry.h"
+#include "adapter_store/registry/training_job_table.h"
 
 namespace docmem::store {
 
@@ -33,6 +34,7 @@ class StoreImpl : public AdapterStore {
     std::function<absl::Time()> clock;
     std::string instance;
     uint64_t generation = 0;
+    absl::Duration publish_timeout;
   };
   explicit StoreImpl(Parts parts) : parts_(std::move(parts)) {}
 
@@ -81,7 +83,10 @@ class StoreImpl : public AdapterStore {
   absl::StatusOr<Page<TrainingJob>> ListTrainingJobs(const std::string& collection,
                                                      const std::string& document,
                                                      const PageRequest& page) override;
-  absl::StatusOr<std::vector<TrainingJob>> OpenTrainingJobs() override;
+  absl::StatusOr<uint64_t> CountOpenTrainingJobs() override;
+  absl::StatusOr<std::optional<TrainingJob>> ClaimTrainingJob(absl::Duration lease) override;
+  absl::Status KeepTrainingJob(int64_t id, absl::Duration lease,
+                               const std::string& report) override;
   absl::StatusOr<TrainingJob> UpdateTrainingJob(int64_t id, const TrainingJobEdit& edit) override;
   absl::Status PublishTrainingCheckpoint(int64_t id, const NewFile& checkpoint,
                                          const std::string& report) override;
@@ -93,7 +98,7 @@ class StoreImpl : public AdapterStore {
   absl::StatusOr<std::optional<std::string>> GetSetting(const std::string& key) override;
   absl::Status PutSetting(const std::string& key, const std::string& value) override;
   uint64_t generation() const override { return parts_.generation; }
-  absl::Status CollectGarbage() override { return parts_.publisher->CollectGarbage(); }
+  absl::Status CollectGarbage() override;
   absl::StatusOr<StoreStats> Stats() override;
 
   /// For `Open`: interrupted documents, damaged rows, the default collection.
@@ -118,6 +123,9 @@ class StoreImpl : public AdapterStore {
   // Inside the transactions of PublishDocument and PublishAdapter; `files` as they were planned.
   absl::Status MakeReady(Sql& sql, DocumentRow row, const DocumentPublication& publication,
                          const Prepared& prepared, std::vector<IntentFile>& deleted);
+  /// RequireOpenJob, where no other replica works on it.
+  absl::StatusOr<TrainingJobRow> RequireOwnJob(Sql& sql, int64_t id);
+
   absl::StatusOr<uint32_t> AddAdapter(Sql& sql, DocumentRow& document,
                                       const AdapterPublication& publication,
                                       const std::vector<StoredFile>& files,

@@ -163,23 +163,60 @@ absl::StatusOr<Page<TrainingJob>> StoreImpl::ListTrainingJobs(const std::string&
   return result;
 }
 
-absl::StatusOr<std::vector<TrainingJob>> StoreImpl::OpenTrainingJobs() {
-  std::vector<TrainingJob> jobs;
+absl::StatusOr<uint64_t> StoreImpl::CountOpenTrainingJobs() {
+  int64_t count = 0;
   STORE_RETURN_IF_ERROR(registry().Read([&](Sql& sql) -> absl::Status {
-    std::vector<TrainingJobRow> rows;
-    STORE_RETURN_IF_ERROR(ScanTrainingJobs(sql, [&](const TrainingJobRow& row) {
-      if (!HasEnded(row.state)) rows.push_back(row);
-      return absl::OkStatus();
-    }));
-    STORE_ASSIGN_OR_RETURN(jobs, LoadJobs(sql, rows));
+    STORE_ASSIGN_OR_RETURN(count, CountOpenTrainingJobRows(sql));
     return absl::OkStatus();
   }));
-  return jobs;
+  return static_cast<uint64_t>(count);
+}
+
+absl::StatusOr<std::optional<TrainingJob>> StoreImpl::ClaimTrainingJob(absl::Duration lease) {
+  // Replicas look often and seldom find one.
+  STORE_ASSIGN_OR_RETURN(const uint64_t open, CountOpenTrainingJobs());
+  std::optional<TrainingJob> job;
+  if (open == 0) return job;
+  const absl::Time now = Now();
+  STORE_RETURN_IF_ERROR(registry().Write([&](Sql& sql) -> absl::Status {
+    job.reset();
+    for (int64_t after = 0; !job.has_value();) {
+      STORE_ASSIGN_OR_RETURN(const std::optional<TrainingJobRow> row,
+                             FindUnclaimedTrainingJob(sql, parts_.instance, now, after));
+      if (!row.has_value()) return absl::OkStatus();
+      after = row->id;
+      STORE_ASSIGN_OR_RETURN(job, LoadJob(sql, *row));  // nothing where it is damaged
+    }
+    return PutTrainingClaim(sql, job->id, {parts_.instance, now + lease});
+  }));
+  return job;
+}
+
+absl::StatusOr<TrainingJobRow> StoreImpl::RequireOwnJob(Sql& sql, int64_t id) {
+  STORE_ASSIGN_OR_RETURN(TrainingJobRow row, RequireOpenJob(sql, id));
+  STORE_ASSIGN_OR_RETURN(const std::optional<TrainingClaim> claim, FindTrainingClaim(sql, id));
+  if (claim.has_value() && claim->instance != parts_.instance && claim->expires > Now()) {
+    return absl::AbortedError(absl::StrCat("another replica works on training job ", id));
+  }
+  return row;
+}
+
+absl::Status StoreImpl::KeepTrainingJob(int64_t id, absl::Duration lease,
+                                        const std::string& report) {
+  return registry().Write([&](Sql& sql) -> absl::Status {
+    STORE_ASSIGN_OR_RETURN(TrainingJobRow row, RequireOwnJob(sql, id));
+    row.report = report;
+    row.updated = Now();
+    STORE_RETURN_IF_ERROR(UpdateTrainingJobRow(sql, row));
+    return PutTrainingClaim(sql, id, {parts_.instance, Now() + lease});
+  });
 }
 
 absl::StatusOr<TrainingJob> StoreImpl::UpdateTrainingJob(int64_t id, const TrainingJobEdit& edit) {
   const auto change = [&](Sql& sql, std::vector<IntentFile>& deleted) -> absl::Status {
-    STORE_ASSIGN_OR_RETURN(TrainingJobRow row, RequireOpenJob(sql, id));
+    const bool cancels = edit.state == TrainingJobState::kCancelled;
+    STORE_ASSIGN_OR_RETURN(TrainingJobRow row,
+                           cancels ? RequireOpenJob(sql, id) : RequireOwnJob(sql, id));
     return EditJob(sql, std::move(row), edit, Now(), deleted);
   };
   const bool ends = edit.state.has_value() && HasEnded(*edit.state);
@@ -191,13 +228,12 @@ absl::StatusOr<TrainingJob> StoreImpl::UpdateTrainingJob(int64_t id, const Train
 absl::Status StoreImpl::PublishTrainingCheckpoint(int64_t id, const NewFile& checkpoint,
                                                   const std::string& report) {
   STORE_RETURN_IF_ERROR(CheckFileName(checkpoint.name));
-  STORE_RETURN_IF_ERROR(
-      registry().Read([&](Sql& sql) { return RequireOpenJob(sql, id).status(); }));
+  STORE_RETURN_IF_ERROR(registry().Read([&](Sql& sql) { return RequireOwnJob(sql, id).status(); }));
   STORE_ASSIGN_OR_RETURN(const std::unique_ptr<WrittenBatch> batch,
                          parts_.publisher->Write({{&checkpoint, ArtifactKind::kCheckpoint}}));
   return parts_.publisher->Commit(
       batch.get(), [&](Sql& sql, std::vector<IntentFile>& deleted) -> absl::Status {
-        STORE_ASSIGN_OR_RETURN(TrainingJobRow row, RequireOpenJob(sql, id));
+        STORE_ASSIGN_OR_RETURN(TrainingJobRow row, RequireOwnJob(sql, id));
         row.report = report;
         row.updated = Now();
         return ReplaceCheckpoint(sql, std::move(row), batch->files().front(), deleted);

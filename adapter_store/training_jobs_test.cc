@@ -33,6 +33,10 @@ class TrainingJobsTest : public AdapterStoreTest {
     return store_->PublishTrainingCheckpoint(job, FileOf("state", bytes), "saved " + bytes);
   }
 
+  absl::StatusOr<std::optional<TrainingJob>> Claim() {
+    return store_->ClaimTrainingJob(absl::Minutes(1));
+  }
+
   std::vector<int64_t> Listed(const std::string& document, const PageRequest& page = {}) {
     const auto jobs = store_->ListTrainingJobs("default", document, page);
     EXPECT_OK(jobs);
@@ -110,21 +114,27 @@ TEST_F(TrainingJobsTest, ListIsNewestFirstInPagesOfADocumentOrACollection) {
             reason::kCollectionNotFound);
 }
 
-TEST_F(TrainingJobsTest, OpenJobsOfAllCollectionsAreThereAfterARestartOldestFirst) {
+TEST_F(TrainingJobsTest, OpenJobsOfAllCollectionsAreClaimedOldestFirst) {
   ASSERT_OK(store_->CreateCollection("books", {}));
   ASSERT_OK(Ingest(*store_, {"books", "b"}, "text", 1));
   for (int i = 0; i < 3; ++i) Add();
   Add({"books", "b"});
   ASSERT_OK(store_->UpdateTrainingJob(3, {.state = TrainingJobState::kRunning}));
   ASSERT_OK(store_->UpdateTrainingJob(2, {.state = TrainingJobState::kCancelled}));
+  EXPECT_EQ(*store_->CountOpenTrainingJobs(), 3u);
+  EXPECT_EQ((*Claim())->id, 1);
+  EXPECT_EQ((*Claim())->id, 1);  // its own
+  ASSERT_OK(store_->UpdateTrainingJob(1, kSucceeds));
   Open();
-  const auto open = store_->OpenTrainingJobs();
-  ASSERT_OK(open);
-  ASSERT_EQ(open->size(), 3u);
-  EXPECT_EQ((*open)[0].id, 1);
-  EXPECT_EQ((*open)[1].id, 3);
-  EXPECT_EQ((*open)[1].state, TrainingJobState::kRunning);
-  EXPECT_EQ((*open)[2].document, (DocumentKey{"books", "b"}));
+  const auto next = Claim();
+  ASSERT_TRUE(next.ok() && next->has_value());
+  EXPECT_EQ((*next)->id, 3);
+  EXPECT_EQ((*next)->state, TrainingJobState::kRunning);
+  ASSERT_OK(store_->UpdateTrainingJob(3, kSucceeds));
+  EXPECT_EQ((*Claim())->document, (DocumentKey{"books", "b"}));
+  ASSERT_OK(store_->UpdateTrainingJob(4, kSucceeds));
+  EXPECT_FALSE(Claim()->has_value());
+  EXPECT_EQ(*store_->CountOpenTrainingJobs(), 0u);
 }
 
 TEST_F(TrainingJobsTest, EditChangesWhatIsSetUntilTheJobHasEnded) {
@@ -180,7 +190,7 @@ TEST_F(TrainingJobsTest, OfADocumentsEndedJobsTheLast32AreKept) {
   EXPECT_TRUE(store_->GetTrainingJob(1).ok()) << "the oldest job, but the last to end";
   EXPECT_FALSE(store_->GetTrainingJob(3).ok());
   EXPECT_OK(store_->GetTrainingJob(37));
-  EXPECT_EQ(store_->OpenTrainingJobs()->size(), 2u);
+  EXPECT_EQ(*store_->CountOpenTrainingJobs(), 2u);
 }
 
 TEST_F(TrainingJobsTest, JobsAndCheckpointsGoWithTheirDocument) {
@@ -296,7 +306,7 @@ TEST_F(TrainingJobsTest, DamagedJobIsDroppedAtTheStartWithItsCheckpoint) {
     EXPECT_EQ(store_->Stats()->dropped_jobs, 1u) << damage;
     EXPECT_EQ(ReasonOf(store_->GetTrainingJob(damaged).status()), reason::kJobNotFound);
     EXPECT_EQ(Listed("a"), (Ids{whole})) << damage;
-    EXPECT_EQ(store_->OpenTrainingJobs()->size(), 1u);
+    EXPECT_EQ(*store_->CountOpenTrainingJobs(), 1u);
     EXPECT_EQ(store_->GetDocument(Key("a"))->state, DocumentState::kReady);
     EXPECT_EQ(OnDisk(), without);
     EXPECT_EQ(Used(), without);
@@ -316,7 +326,7 @@ TEST_F(TrainingJobsTest, AJobDamagedWhileTheStoreIsOpenIsLeftOut) {
   EXPECT_FALSE(store_->GetTrainingJob(1).ok());
   EXPECT_EQ(ReasonOf(Save(1, "x")), reason::kJobNotFound);
   EXPECT_EQ(Listed("a"), (Ids{2}));
-  EXPECT_EQ(store_->OpenTrainingJobs()->size(), 1u);
+  EXPECT_EQ((*Claim())->id, 2);
 }
 
 }  // namespace

@@ -75,6 +75,7 @@ class BackendImpl : public Backend {
                     .intake = &intake_,
                     .loop = &loop_,
                     .executor = parts.executor,
+                    .timer = parts.timer,
                     .metrics = parts.metrics,
                     .log = parts.log},
                    {.max_rank = std::min(options.max_adapter_rank, training::kMaxTrainedRank),
@@ -82,7 +83,7 @@ class BackendImpl : public Backend {
                     .checkpoint_interval = absl::Seconds(options.checkpoint_seconds)}) {}
 
   /// See `TrainingQueue::Resume`.
-  absl::Status ResumeTrainings() { return trainings_.Resume(); }
+  void ResumeTrainings() { trainings_.Resume(); }
 
   Residency* residency() override { return &memories_; }
   Asker* asker() override { return &scheduler_; }
@@ -226,8 +227,7 @@ absl::StatusOr<std::unique_ptr<Backend>> Backend::Load(const ServerOptions& opti
   ModelFacts facts = FactsOf(**engine, options.device);
   auto backend =
       std::make_unique<BackendImpl>(options, parts, *std::move(engine), std::move(facts));
-  absl::Status resumed = backend->ResumeTrainings();
-  if (!resumed.ok()) return resumed;
+  backend->ResumeTrainings();
   return backend;
 }
 

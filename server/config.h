@@ -16,6 +16,7 @@ struct ServerOptions {
   std::string model;                      ///< folder; not empty but in recovery mode
   std::string data;                       ///< folder; not empty
   std::string registry;                   ///< of libpq; empty: SQLite inside `data`
+  std::string artifacts;                  ///< shared with other replicas; empty: inside `data`
   std::string listen = "127.0.0.1:7600";  ///< HOST:PORT, here and below; port 0: any free one
   std::string health_listen = "127.0.0.1:7601";
   std::string metrics_listen = "127.0.0.1:7602";

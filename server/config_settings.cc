@@ -125,6 +125,11 @@ absl::Status CheckRegistry(const std::string& text) {
       "must not hold a password: put it into the file that PGPASSFILE names");
 }
 
+absl::Status CheckArtifacts(const std::string& text) {
+  if (text.rfind("s3://", 0) == 0 || text.rfind('/', 0) == 0) return absl::OkStatus();
+  return absl::InvalidArgumentError("must be an absolute path or s3://BUCKET/PREFIX");
+}
+
 absl::Status CheckDevice(const std::string& text) {
   const std::string number = text.rfind("cuda:", 0) == 0 ? text.substr(5) : "";
   uint32_t index = 0;
@@ -208,6 +213,11 @@ std::vector<Setting> AllSettings() {
           "PostgreSQL database for the registry, such as postgresql://docmem@host/docmem, with its "
           "password in PGPASSFILE; default: a SQLite file in the data folder",
           CheckRegistry),
+      Text("artifacts", &O::artifacts, "DIR|URL",
+           "Where replicas with one registry keep their files: the path of a volume, or "
+           "s3://BUCKET/PREFIX with the keys and endpoint in AWS's variables; the data folder then "
+           "keeps copies; default: in the data folder",
+           CheckArtifacts),
       Text("device", &O::device, "DEVICE", "cpu or cuda:N", CheckDevice),
       Text("dtype", &O::dtype, "DTYPE",
            "Compute type: float32, bfloat16, int8 (weights only, the rest bfloat16), or auto: "
@@ -226,7 +236,8 @@ std::vector<Setting> AllSettings() {
            "What is unloaded first when the budget is full: greedy-dual-size (cheapest to load "
            "again per byte) or lru (least recently used)",
            CheckUnloadPolicy),
-      Size("disk_budget", &O::disk_budget_bytes, "For all stored files; 0: no limit"),
+      Size("disk_budget", &O::disk_budget_bytes,
+           "For all stored files, or for the copies of shared ones; 0: no limit"),
       Number("max_queue", &O::max_queue, {1, kMany},
              "Questions that may wait; batch ones are refused at three quarters of it"),
       Number("max_sequences", &O::max_sequences, {1, 4096}, "Questions decoded together"),

@@ -96,6 +96,8 @@ TEST_F(ConfigTest, MistakesInFlagsAndVariablesAreNamed) {
               HasSubstr("must not hold a password"));
   EXPECT_THAT(ErrorOf({"--registry", "host=db password=secret"}),
               HasSubstr("must not hold a password"));
+  EXPECT_THAT(ErrorOf({"--artifacts", "http://host/bucket"}), HasSubstr("s3://BUCKET/PREFIX"));
+  EXPECT_THAT(ErrorOf({"--artifacts", "relative"}), HasSubstr("absolute path"));
   EXPECT_THAT(ErrorOf({"--disk-budget", "-1"}), HasSubstr("--disk-budget: disk_budget must be"));
   EXPECT_THAT(ErrorOf({"--disk-budget", "many"}), HasSubstr("it is \"many\""));
   EXPECT_THAT(ErrorOf({"--listen", "7600"}), HasSubstr("must be HOST:PORT"));

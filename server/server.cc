@@ -194,6 +194,7 @@ absl::Status Daemon::OpenStore() {
   options.folder = options_.data;
   options.budget_bytes = options_.disk_budget_bytes;
   options.postgres = options_.registry;
+  options.artifacts = options_.artifacts;
   auto store = store::AdapterStore::Open(std::move(options));
   if (!store.ok()) return store.status();
   store_ = *std::move(store);

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -13,7 +12,6 @@
 #include "absl/status/statusor.h"
 #include "adapter_store/artifact_writer.h"
 #include "adapter_store/files/disk_budget.h"
-#include "adapter_store/files/file_system.h"
 #include "adapter_store/types.h"
 
 namespace docmem::store {
@@ -38,44 +36,38 @@ struct FoundFile {
   bool temporary = false;
 };
 
-/// The artifact files of one data folder:
-///   artifacts/<id modulo 64, 2 hex digits>/<id, 16 hex digits>.<text|cache|adapter|checkpoint>
-///   temporary/<the same name>   while they are written
-/// Its budget always equals the bytes on disk, also after failures. Thread-safe, blocks on disk.
+/// The artifact files, wherever they lie. Thread-safe, blocks on disk or network.
 class ArtifactFiles {
  public:
-  /// Makes the folders and counts what is in them. `files` must outlive the result.
-  static absl::StatusOr<std::unique_ptr<ArtifactFiles>> Open(FileSystem* files,
-                                                             uint64_t budget_bytes);
+  virtual ~ArtifactFiles() = default;
 
-  DiskBudget& budget() { return budget_; }
-
+  /// Room on this data folder's disk for a file to be written. RESOURCE_EXHAUSTED as
+  /// `DiskBudget::Reserve`.
+  virtual absl::StatusOr<DiskReservation> Reserve(uint64_t bytes) = 0;
   /// Writes and syncs a temporary file out of `reservation`. After a failure it is gone, or will
   /// be found by `List`.
-  absl::StatusOr<WrittenFile> Write(const FileRef& ref, DiskReservation reservation,
-                                    const ArtifactProducer& producer);
-  /// Gives temporary files their names, durably. After a failure some may have them.
-  absl::Status Publish(std::span<const FileRef> refs);
-  /// Fills `buffer` with the whole file, checking length and digest while reading. DATA_LOSS when
-  /// it is damaged, NOT_FOUND when it isn't there.
-  absl::Status Read(const FileRef& ref, const std::string& digest, std::span<std::byte> buffer);
-  /// Deletes the file under both of its names; absence is no error. Returns the bytes freed.
-  /// Durable after `SyncRemovals`.
-  absl::StatusOr<uint64_t> Remove(const FileRef& ref);
-  /// Under both names.
-  absl::Status SyncRemovals(std::span<const FileRef> refs);
-  /// All files that have our names.
-  absl::StatusOr<std::vector<FoundFile>> List();
-
- private:
-  ArtifactFiles(FileSystem* files, uint64_t budget_bytes) : files_(files), budget_(budget_bytes) {}
-  absl::Status SyncFolders(std::span<const FileRef> refs, std::set<std::string> folders);
-  absl::StatusOr<uint64_t> RemoveAt(const std::string& path);
-
-  FileSystem* const files_;
-  DiskBudget budget_;
+  virtual absl::StatusOr<WrittenFile> Write(const FileRef& ref, DiskReservation reservation,
+                                            const ArtifactProducer& producer) = 0;
+  /// Gives written files their names, durably. After a failure some may have them.
+  virtual absl::Status Publish(std::span<const StoredFile> files) = 0;
+  /// Fills `buffer` with the whole file, checking length and digest. DATA_LOSS when it is damaged,
+  /// NOT_FOUND when it isn't there.
+  virtual absl::Status Read(const FileRef& ref, const std::string& digest,
+                            std::span<std::byte> buffer) = 0;
+  /// Deletes the file, written or published; absence is no error. Returns the bytes freed in this
+  /// data folder. Durable after `SyncRemovals`.
+  virtual absl::StatusOr<uint64_t> Remove(const FileRef& ref) = 0;
+  /// Deletes only what lies in this data folder, of a file that no row names.
+  virtual absl::StatusOr<uint64_t> RemoveStray(const FileRef& ref) { return Remove(ref); }
+  virtual absl::Status SyncRemovals(std::span<const FileRef> refs) = 0;
+  /// All files of this data folder that have our names.
+  virtual absl::StatusOr<std::vector<FoundFile>> List() = 0;
+  /// Of this data folder; equals the bytes on its disk, also after failures.
+  virtual const DiskBudget& budget() const = 0;
 };
 
+/// "<id, 16 hex digits>.<text|cache|adapter|checkpoint>".
+std::string FileName(const FileRef& ref);
 /// What a file name of ours says; nothing for any other name.
 std::optional<FileRef> ParseFileName(const std::string& name);
 

@@ -133,6 +133,18 @@ absl::Status ScanDocuments(Sql& sql,
   return sql.Query(kSelect, {}, [&](const SqlRow& row) { return on_document(Decode(row)); });
 }
 
+absl::StatusOr<std::vector<int64_t>> BuildsBefore(Sql& sql, absl::Time before) {
+  std::vector<int64_t> ids;
+  STORE_RETURN_IF_ERROR(
+      sql.Query("SELECT id FROM documents WHERE state = $1 AND updated < $2",
+                {static_cast<int64_t>(DocumentState::kBuilding), absl::ToUnixMicros(before)},
+                [&](const SqlRow& row) {
+                  ids.push_back(IntOf(row[0]));
+                  return absl::OkStatus();
+                }));
+  return ids;
+}
+
 absl::Status UpdateDocumentRow(Sql& sql, const DocumentRow& row) {
   std::vector<SqlValue> parameters = Encode(row);
   parameters.emplace_back(row.id);

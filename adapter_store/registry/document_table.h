@@ -50,6 +50,8 @@ absl::StatusOr<std::vector<DocumentRow>> ListDocumentRows(Sql& sql, const Docume
 /// Visits every document of every collection.
 absl::Status ScanDocuments(Sql& sql,
                            absl::FunctionRef<absl::Status(const DocumentRow&)> on_document);
+/// Ids of documents whose building began before `before` and hasn't ended.
+absl::StatusOr<std::vector<int64_t>> BuildsBefore(Sql& sql, absl::Time before);
 /// Leaves the labels as they are.
 absl::Status UpdateDocumentRow(Sql& sql, const DocumentRow& row);
 /// Its labels, caches, adapters, training jobs and files' rows go with it.

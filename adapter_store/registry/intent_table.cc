@@ -48,6 +48,17 @@ absl::StatusOr<int64_t> BeginDeletion(Sql& sql, const Intent& intent) {
   return id;
 }
 
+absl::Status EndPublication(Sql& sql, int64_t id) {
+  bool found = false;
+  STORE_RETURN_IF_ERROR(
+      sql.Query("DELETE FROM intents WHERE id = $1 RETURNING id", {id}, [&](const SqlRow&) {
+        found = true;
+        return absl::OkStatus();
+      }));
+  if (found) return absl::OkStatus();
+  return absl::AbortedError("the publication took so long that its files were given up; try again");
+}
+
 absl::Status SetIntentAction(Sql& sql, int64_t id, IntentAction action) {
   return sql.Execute("UPDATE intents SET action = $1 WHERE id = $2",
                      {static_cast<int64_t>(action), id});

@@ -33,6 +33,9 @@ struct Intent {
 absl::StatusOr<Intent> BeginPublication(Sql& sql, Intent intent);
 /// Stores the intent with the ids that its files have.
 absl::StatusOr<int64_t> BeginDeletion(Sql& sql, const Intent& intent);
+/// Deletes the intent of a publication that succeeds. ABORTED when it is gone: it has expired, and
+/// another replica has taken its files for garbage.
+absl::Status EndPublication(Sql& sql, int64_t id);
 absl::Status SetIntentAction(Sql& sql, int64_t id, IntentAction action);
 absl::Status DeleteIntent(Sql& sql, int64_t id);
 absl::StatusOr<std::vector<Intent>> AllIntents(Sql& sql);

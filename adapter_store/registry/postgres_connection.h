@@ -26,6 +26,7 @@ class PostgresConnection : public Sql {
 
   absl::Status Query(const std::string& statement, const std::vector<SqlValue>& parameters,
                      absl::FunctionRef<absl::Status(const SqlRow&)> on_row) override;
+  const char* skip_locked() const override { return " FOR UPDATE SKIP LOCKED"; }
   /// Several statements without parameters; what the last one gives goes to `on_row`.
   absl::Status Script(const std::string& statements,
                       absl::FunctionRef<absl::Status(const SqlRow&)> on_row);

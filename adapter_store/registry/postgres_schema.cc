@@ -171,7 +171,17 @@ CREATE TABLE word_postings (
 CREATE INDEX word_postings_by_document ON word_postings (document_id);
 )sql";
 
-constexpr const char* kMigrations[] = {kVersion1};
+// Which instance works on a training, and until when nobody else may.
+constexpr char kVersion2[] = R"sql(
+CREATE TABLE training_claims (
+  job_id BIGINT PRIMARY KEY REFERENCES training_jobs (id) ON DELETE CASCADE,
+  instance TEXT COLLATE "C" NOT NULL,
+  expires BIGINT NOT NULL
+);
+CREATE INDEX training_jobs_open ON training_jobs (id) WHERE state < 3;
+)sql";
+
+constexpr const char* kMigrations[] = {kVersion1, kVersion2};
 
 }  // namespace
 

@@ -28,6 +28,9 @@ class Sql {
   /// failure of the database's own the transaction can only be given up.
   virtual absl::Status Query(const std::string& statement, const std::vector<SqlValue>& parameters,
                              absl::FunctionRef<absl::Status(const SqlRow&)> on_row) = 0;
+  /// What a SELECT that claims rows ends with, so that it passes over those that others are about
+  /// to claim. Empty where there is one writer at a time.
+  virtual const char* skip_locked() const { return ""; }
   /// A statement without a result.
   absl::Status Execute(const std::string& statement, const std::vector<SqlValue>& parameters = {});
 };

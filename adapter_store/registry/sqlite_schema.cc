@@ -184,7 +184,17 @@ CREATE TABLE word_postings (
 CREATE INDEX word_postings_by_document ON word_postings (document_id);
 )sql";
 
-constexpr const char* kMigrations[] = {kVersion1, kVersion2, kVersion3, kVersion4};
+// Which instance works on a training, and until when nobody else may.
+constexpr char kVersion5[] = R"sql(
+CREATE TABLE training_claims (
+  job_id INTEGER PRIMARY KEY REFERENCES training_jobs (id) ON DELETE CASCADE,
+  instance TEXT NOT NULL,
+  expires INTEGER NOT NULL
+) STRICT;
+CREATE INDEX training_jobs_open ON training_jobs (id) WHERE state < 3;
+)sql";
+
+constexpr const char* kMigrations[] = {kVersion1, kVersion2, kVersion3, kVersion4, kVersion5};
 
 }  // namespace
 

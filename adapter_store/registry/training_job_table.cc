@@ -14,6 +14,7 @@ constexpr char kSelect[] =
     "SELECT id, document_id, state, request, report, created, updated, checksum "
     "FROM training_jobs ";
 constexpr auto kFirstEnded = static_cast<int64_t>(TrainingJobState::kSucceeded);
+static_assert(kFirstEnded == 3, "statements and an index say so");
 
 std::vector<SqlValue> Encode(const TrainingJobRow& row) {
   return RowWriter()
@@ -95,6 +96,49 @@ absl::Status UpdateTrainingJobRow(Sql& sql, const TrainingJobRow& row) {
       "UPDATE training_jobs SET document_id = $1, state = $2, request = $3, report = $4, "
       "created = $5, updated = $6, checksum = $7 WHERE id = $8",
       parameters);
+}
+
+absl::StatusOr<std::optional<TrainingJobRow>> FindUnclaimedTrainingJob(Sql& sql,
+                                                                       const std::string& instance,
+                                                                       absl::Time now,
+                                                                       int64_t after) {
+  STORE_ASSIGN_OR_RETURN(
+      std::vector<TrainingJobRow> rows,
+      Select(sql,
+             absl::StrCat("WHERE state < 3 AND id > $1 AND NOT EXISTS (SELECT 1 FROM "
+                          "training_claims WHERE job_id = training_jobs.id AND instance <> $2 AND "
+                          "expires > $3) ORDER BY id LIMIT 1",
+                          sql.skip_locked()),
+             {after, instance, absl::ToUnixMicros(now)}));
+  if (rows.empty()) return std::optional<TrainingJobRow>();
+  return std::optional<TrainingJobRow>(std::move(rows.front()));
+}
+
+absl::StatusOr<int64_t> CountOpenTrainingJobRows(Sql& sql) {
+  int64_t count = 0;
+  STORE_RETURN_IF_ERROR(
+      sql.Query("SELECT COUNT(*) FROM training_jobs WHERE state < 3", {}, [&](const SqlRow& row) {
+        count = IntOf(row[0]);
+        return absl::OkStatus();
+      }));
+  return count;
+}
+
+absl::Status PutTrainingClaim(Sql& sql, int64_t job_id, const TrainingClaim& claim) {
+  return sql.Execute(
+      "INSERT INTO training_claims (job_id, instance, expires) VALUES ($1, $2, $3) "
+      "ON CONFLICT (job_id) DO UPDATE SET instance = excluded.instance, expires = excluded.expires",
+      {job_id, claim.instance, absl::ToUnixMicros(claim.expires)});
+}
+
+absl::StatusOr<std::optional<TrainingClaim>> FindTrainingClaim(Sql& sql, int64_t job_id) {
+  std::optional<TrainingClaim> claim;
+  STORE_RETURN_IF_ERROR(sql.Query("SELECT instance, expires FROM training_claims WHERE job_id = $1",
+                                  {job_id}, [&](const SqlRow& row) {
+                                    claim = {TextOf(row[0]), absl::FromUnixMicros(IntOf(row[1]))};
+                                    return absl::OkStatus();
+                                  }));
+  return claim;
 }
 
 absl::Status DeleteTrainingJobRow(Sql& sql, int64_t id) {

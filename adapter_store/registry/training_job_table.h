@@ -46,6 +46,23 @@ absl::Status ScanTrainingJobs(Sql& sql,
 absl::Status UpdateTrainingJobRow(Sql& sql, const TrainingJobRow& row);
 /// The row of its checkpoint goes with it.
 absl::Status DeleteTrainingJobRow(Sql& sql, int64_t id);
+/// The oldest job behind `after` that hasn't ended and that nobody but `instance` has claimed
+/// beyond `now`; nothing where there is none. Locks it against other claims until the transaction
+/// ends.
+absl::StatusOr<std::optional<TrainingJobRow>> FindUnclaimedTrainingJob(Sql& sql,
+                                                                       const std::string& instance,
+                                                                       absl::Time now,
+                                                                       int64_t after);
+absl::StatusOr<int64_t> CountOpenTrainingJobRows(Sql& sql);
+
+struct TrainingClaim {
+  std::string instance;
+  absl::Time expires;
+};
+/// Replaces the job's former claim.
+absl::Status PutTrainingClaim(Sql& sql, int64_t job_id, const TrainingClaim& claim);
+absl::StatusOr<std::optional<TrainingClaim>> FindTrainingClaim(Sql& sql, int64_t job_id);
+
 /// Deletes the document's ended jobs but for the `keep` that ended last.
 absl::Status DeleteOldTrainingJobRows(Sql& sql, int64_t document_id, uint32_t keep);
 

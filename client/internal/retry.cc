@@ -25,6 +25,7 @@ Class Classify(const absl::Status& status, const std::string& name) {
       return unavailable ? Class::kRefused : Class::kNever;
     case v1::SHUTTING_DOWN:
     case v1::REGISTRY_UNAVAILABLE:
+    case v1::ARTIFACTS_UNAVAILABLE:
       return unavailable ? Class::kInterrupted : Class::kNever;
     case v1::QUEUE_FULL:
     case v1::QUOTA_MAX_IN_FLIGHT:

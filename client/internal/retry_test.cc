@@ -56,7 +56,7 @@ bool IsRetried(grpc::StatusCode code, const std::string& reason, Repeat repeat) 
 
 TEST(Retry, OnlyTheReasonsOfTheContractAreRetried) {
   const std::set<std::string> unavailable = {"STARTING", "DRAINING", "SHUTTING_DOWN",
-                                             "REGISTRY_UNAVAILABLE"};
+                                             "REGISTRY_UNAVAILABLE", "ARTIFACTS_UNAVAILABLE"};
   const std::set<std::string> exhausted = {"QUEUE_FULL", "QUOTA_MAX_IN_FLIGHT", "QUOTA_MAX_QUEUED"};
   const auto* reasons = v1::ErrorReason_descriptor();
   for (int i = 0; i < reasons->value_count(); ++i) {

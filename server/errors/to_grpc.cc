@@ -58,8 +58,9 @@ std::optional<std::chrono::milliseconds> RetryAfter(const std::string& reason,
   if (given != details.end() && absl::SimpleAtoi(given->second, &milliseconds)) {
     return std::chrono::milliseconds(milliseconds);
   }
-  if (IsOneOf(reason, {reason::kQueueFull, reason::kQuotaMaxInFlight, reason::kQuotaMaxQueued,
-                       reason::kRegistryUnavailable, reason::kStarting})) {
+  if (IsOneOf(reason,
+              {reason::kQueueFull, reason::kQuotaMaxInFlight, reason::kQuotaMaxQueued,
+               reason::kRegistryUnavailable, reason::kArtifactsUnavailable, reason::kStarting})) {
     return std::chrono::seconds(1);
   }
   if (IsOneOf(reason, {reason::kDraining, reason::kShuttingDown})) return std::chrono::seconds(5);

@@ -98,7 +98,8 @@ TEST(ToGrpc, EveryReasonIsPartOfTheWireContract) {
         reason::kHostBudgetExceeded,  reason::kDiskBudgetExceeded, reason::kQuotaMaxBytes,
         reason::kQuotaMaxDocuments,   reason::kDiskFull,           reason::kArtifactDamaged,
         reason::kDocumentQuarantined, reason::kRecoveryMode,       reason::kRegistryUnavailable,
-        reason::kJobFinished,         reason::kNoDocumentFits,     reason::kLexicalIndexOff}) {
+        reason::kJobFinished,         reason::kNoDocumentFits,     reason::kLexicalIndexOff,
+        reason::kArtifactsUnavailable}) {
     v1::ErrorReason value;
     EXPECT_TRUE(v1::ErrorReason_Parse(name, &value)) << name;
   }

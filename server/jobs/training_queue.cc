@@ -1,9 +1,9 @@
 #include "server/jobs/training_queue.h"
 
 #include <algorithm>
-
+#include <iterator>
+#include <optional>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "server/errors/error.h"
@@ -39,33 +39,162 @@ TrainingReport ReportOf(const store::TrainingJob& job) {
   return report;
 }
 
+// Of a training that runs elsewhere. True when it has ended.
+bool TellDifference(const TrainingReport& now, TrainingReport* told, TrainingSink* sink) {
+  if (now.state != told->state) {
+    sink->OnReport(now);
+  } else if (now.step != told->step) {
+    sink->OnStep({.step = now.step,
+                  .total_steps = now.total_steps,
+                  .loss = now.loss,
+                  .holdout_loss = now.holdout_loss,
+                  .tokens_per_second = now.tokens_per_second,
+                  .remaining_seconds = now.remaining_seconds});
+  }
+  *told = now;
+  return now.has_ended();
+}
+
 }  // namespace
 
 TrainingQueue::TrainingQueue(TrainingParts parts, TrainingQueueOptions options)
     : parts_(std::move(parts)), options_(options) {}
 
-TrainingQueue::~TrainingQueue() = default;
-
-absl::Status TrainingQueue::Resume() {
-  absl::StatusOr<std::vector<store::TrainingJob>> jobs = parts_.store->OpenTrainingJobs();
-  if (!jobs.ok()) return jobs.status();
-  std::vector<RunPtr> runs;
-  for (store::TrainingJob& job : *jobs) {
-    TrainingReport report = ReportOf(job);
-    absl::StatusOr<StoredTraining> stored = ReadTraining(job.request);
-    if (stored.ok()) {
-      runs.push_back(std::make_shared<TrainingRun>(this, std::move(job), *std::move(stored),
-                                                   std::move(report)));
-      continue;
-    }
-    report.state = TrainingState::kFailed;
-    report.message = std::string(stored.status().message());
-    const auto failed = parts_.store->UpdateTrainingJob(
-        job.id, {.state = store::TrainingJobState::kFailed, .report = WriteReport(report)});
-    if (!failed.ok()) return failed.status();
+TrainingQueue::~TrainingQueue() {
+  Timer::Id timer = 0;
+  {
+    store::MutexLock lock(&mutex_);
+    if (closed_.ok()) closed_ = absl::UnavailableError("the daemon stops");
+    timer = timer_;
   }
-  for (RunPtr& run : runs) Add(std::move(run));
-  return absl::OkStatus();
+  parts_.timer->Cancel(timer);
+  store::MutexLock lock(&mutex_);
+  while (polling_) polled_.Wait(&mutex_);
+}
+
+void TrainingQueue::Resume() {
+  parts_.executor->Run([this] { ClaimNext(); });
+  store::MutexLock lock(&mutex_);
+  Schedule();
+}
+
+void TrainingQueue::Schedule() {
+  timer_ = parts_.timer->At(absl::Now() + options_.poll_interval, [this] {
+    store::MutexLock lock(&mutex_);
+    if (!closed_.ok()) return;
+    polling_ = true;
+    parts_.executor->Run([this] { Poll(); });
+  });
+}
+
+void TrainingQueue::Poll() {
+  RunPtr run;
+  bool due = false;
+  {
+    store::MutexLock lock(&mutex_);
+    run = running_;
+    due = absl::Now() - claimed_ >= options_.lease / 3;
+  }
+  if (!run) ClaimNext();
+  if (run && due) KeepClaim(run);
+  TellWaiting();
+  store::MutexLock lock(&mutex_);
+  polling_ = false;
+  if (closed_.ok()) Schedule();
+  polled_.SignalAll();
+}
+
+void TrainingQueue::ClaimNext() {
+  {
+    store::MutexLock lock(&mutex_);
+    if (running_ || claiming_ || !closed_.ok()) return;
+    claiming_ = true;
+  }
+  RunPtr run;
+  for (;;) {
+    absl::StatusOr<std::optional<store::TrainingJob>> job =
+        parts_.store->ClaimTrainingJob(options_.lease);
+    if (!job.ok()) {
+      parts_.log->Warning("no training could be claimed",
+                          {{"reason", std::string(job.status().message())}});
+    }
+    if (!job.ok() || !job->has_value()) break;
+    if ((run = MakeRun(**std::move(job)))) break;
+  }
+  {
+    store::MutexLock lock(&mutex_);
+    claiming_ = false;
+    if (!run || !closed_.ok()) return;  // the next start claims it again
+    running_ = run;
+    claimed_ = absl::Now();
+    for (auto entry = waiting_.begin(); entry != waiting_.end();) {
+      const bool its = entry->second.row == run->row();
+      if (its) run->Watch(entry->first, std::move(entry->second.sink), &entry->second.told);
+      entry = its ? waiting_.erase(entry) : std::next(entry);
+    }
+  }
+  run->Start();
+}
+
+TrainingQueue::RunPtr TrainingQueue::MakeRun(store::TrainingJob job) {
+  TrainingReport report = ReportOf(job);
+  absl::StatusOr<StoredTraining> stored = ReadTraining(job.request);
+  if (stored.ok()) {
+    return std::make_shared<TrainingRun>(this, std::move(job), *std::move(stored),
+                                         std::move(report));
+  }
+  report.state = TrainingState::kFailed;
+  report.message = std::string(stored.status().message());
+  const auto failed = parts_.store->UpdateTrainingJob(
+      job.id, {.state = store::TrainingJobState::kFailed, .report = WriteReport(report)});
+  if (!failed.ok()) {
+    parts_.log->Warning(
+        "a training's end couldn't be stored",
+        {{"training", TrainingId(job.id)}, {"reason", std::string(failed.status().message())}});
+  }
+  return nullptr;
+}
+
+// While the registry is away it trains on: whoever claims it then comes to the same weights.
+void TrainingQueue::KeepClaim(const RunPtr& run) {
+  const absl::Status status =
+      parts_.store->KeepTrainingJob(run->row(), options_.lease, WriteReport(run->report()));
+  if (status.ok()) {
+    store::MutexLock lock(&mutex_);
+    claimed_ = absl::Now();
+  } else if (absl::IsFailedPrecondition(status)) {
+    run->CancelledElsewhere();
+  } else if (absl::IsNotFound(status)) {
+    run->DocumentGone();
+  } else if (absl::IsAborted(status)) {
+    run->Suspend(status);
+  }
+}
+
+void TrainingQueue::TellWaiting() {
+  std::map<int64_t, absl::StatusOr<TrainingReport>> reports;
+  {
+    store::MutexLock lock(&mutex_);
+    for (const auto& [id, waiting] : waiting_) reports.emplace(waiting.row, TrainingReport());
+  }
+  for (auto& [row, report] : reports) {
+    const absl::StatusOr<store::TrainingJob> job = parts_.store->GetTrainingJob(row);
+    report = job.ok() ? absl::StatusOr<TrainingReport>(ReportOf(*job)) : job.status();
+  }
+  store::MutexLock lock(&mutex_);
+  for (auto entry = waiting_.begin(); entry != waiting_.end();) {
+    Waiting& waiting = entry->second;
+    const auto found = reports.find(waiting.row);
+    bool ended = false;
+    if (found != reports.end() && found->second.ok()) {
+      ended = TellDifference(*found->second, &waiting.told, waiting.sink.get());
+      if (ended) waiting.sink->OnClosed(absl::OkStatus());
+    } else if (found != reports.end() && absl::IsNotFound(found->second.status())) {
+      ended = true;  // with its document
+      waiting.sink->OnClosed(found->second.status());
+    }
+    entry = ended ? waiting_.erase(entry) : std::next(entry);
+  }
 }
 
 absl::Status TrainingQueue::CheckDocument(const store::Document& document) const {
@@ -99,11 +228,12 @@ absl::StatusOr<TrainingReport> TrainingQueue::Start(const store::DocumentKey& do
   {
     store::MutexLock lock(&mutex_);
     if (!closed_.ok()) return closed_;
-    if (open_.size() >= options_.max_open) {
-      return Error(
-          absl::StatusCode::kResourceExhausted, reason::kQueueFull,
-          absl::StrCat(open_.size(), " trainings wait already, the limit is ", options_.max_open));
-    }
+  }
+  const absl::StatusOr<uint64_t> open = parts_.store->CountOpenTrainingJobs();
+  if (!open.ok()) return open.status();
+  if (*open >= options_.max_open) {
+    return Error(absl::StatusCode::kResourceExhausted, reason::kQueueFull,
+                 absl::StrCat(*open, " trainings wait already, the limit is ", options_.max_open));
   }
   TrainingReport report{.qa_given = static_cast<uint32_t>(request.pairs.size())};
   StoredTraining stored{.request = std::move(request), .text_sha256 = found->spec.text_sha256};
@@ -111,45 +241,28 @@ absl::StatusOr<TrainingReport> TrainingQueue::Start(const store::DocumentKey& do
       parts_.store->AddTrainingJob(document, WriteTraining(stored), WriteReport(report));
   if (!job.ok()) return job.status();
   report = ReportOf(*job);
-  Add(std::make_shared<TrainingRun>(this, *std::move(job), std::move(stored), report));
+  parts_.executor->Run([this] { ClaimNext(); });
   return report;
 }
 
-void TrainingQueue::Add(RunPtr run) {
-  {
-    store::MutexLock lock(&mutex_);
-    if (!closed_.ok()) return;  // the next start of the daemon goes on with it
-    open_.emplace(run->row(), run);
-    if (running_ != 0) return;
-    running_ = run->row();
-  }
-  run->Start();
-}
-
 void TrainingQueue::Finished(int64_t row) {
-  RunPtr next;
   {
     store::MutexLock lock(&mutex_);
-    open_.erase(row);
-    if (running_ != row) return;
-    running_ = 0;
-    if (open_.empty() || !closed_.ok()) return;
-    next = open_.begin()->second;
-    running_ = next->row();
+    if (!running_ || running_->row() != row) return;
+    running_.reset();
   }
-  next->Start();
+  parts_.executor->Run([this] { ClaimNext(); });
 }
 
-TrainingQueue::RunPtr TrainingQueue::Find(int64_t row) const {
+TrainingQueue::RunPtr TrainingQueue::Running(int64_t row) const {
   store::MutexLock lock(&mutex_);
-  const auto found = open_.find(row);
-  return found == open_.end() ? nullptr : found->second;
+  return running_ && running_->row() == row ? running_ : nullptr;
 }
 
 absl::StatusOr<TrainingReport> TrainingQueue::Get(const std::string& id) {
   const absl::StatusOr<int64_t> row = RowOf(id);
   if (!row.ok()) return row.status();
-  if (const RunPtr run = Find(*row)) return run->report();
+  if (const RunPtr run = Running(*row)) return run->report();
   const absl::StatusOr<store::TrainingJob> job = parts_.store->GetTrainingJob(*row);
   if (!job.ok()) return job.status();
   return ReportOf(*job);
@@ -163,7 +276,7 @@ absl::StatusOr<store::Page<TrainingReport>> TrainingQueue::List(const std::strin
   if (!found.ok()) return found.status();
   store::Page<TrainingReport> jobs{.next_token = std::move(found->next_token)};
   for (const store::TrainingJob& job : found->items) {
-    const RunPtr run = Find(job.id);
+    const RunPtr run = Running(job.id);
     jobs.items.push_back(run ? run->report() : ReportOf(job));
   }
   return jobs;
@@ -172,45 +285,67 @@ absl::StatusOr<store::Page<TrainingReport>> TrainingQueue::List(const std::strin
 absl::StatusOr<TrainingReport> TrainingQueue::Cancel(const std::string& id) {
   const absl::StatusOr<int64_t> row = RowOf(id);
   if (!row.ok()) return row.status();
-  if (const RunPtr run = Find(*row)) {
+  if (const RunPtr run = Running(*row)) {
     if (absl::Status status = run->Cancel(); !status.ok()) return status;
     return run->report();
   }
+  // It waits, or runs on another replica, which hears of it when it next says that it goes on.
+  {
+    store::MutexLock lock(&mutex_);
+    if (!closed_.ok()) return closed_;
+  }
   const absl::StatusOr<store::TrainingJob> job = parts_.store->GetTrainingJob(*row);
   if (!job.ok()) return job.status();
-  store::MutexLock lock(&mutex_);
-  // One that has not ended is without a run only when the daemon stops, which leaves it for the
-  // next.
-  if (!HasEnded(job->state) && !closed_.ok()) return closed_;
-  return JobFinished(*row);
+  TrainingReport report = ReportOf(*job);
+  report.state = TrainingState::kCancelled;
+  report.ended = absl::Now();
+  const auto cancelled = parts_.store->UpdateTrainingJob(
+      *row, {.state = store::TrainingJobState::kCancelled, .report = WriteReport(report)});
+  if (absl::IsFailedPrecondition(cancelled.status())) return JobFinished(*row);
+  if (!cancelled.ok()) return cancelled.status();
+  return report;
 }
 
 absl::StatusOr<uint64_t> TrainingQueue::Watch(const std::string& id,
                                               std::shared_ptr<TrainingSink> sink) {
   const absl::StatusOr<int64_t> row = RowOf(id);
   if (!row.ok()) return row.status();
-  if (const RunPtr run = Find(*row)) {
-    if (const uint64_t watcher = run->Watch(sink); watcher != 0) return watcher;
-  }
   const absl::StatusOr<store::TrainingJob> job = parts_.store->GetTrainingJob(*row);
   if (!job.ok()) return job.status();
-  sink->OnReport(ReportOf(*job));
-  sink->OnClosed(absl::OkStatus());
-  return 0;
+  TrainingReport report = ReportOf(*job);
+  store::MutexLock lock(&mutex_);
+  const uint64_t watcher = next_sink_++;
+  if (running_ && running_->row() == *row && running_->Watch(watcher, sink, nullptr)) {
+    return watcher;
+  }
+  sink->OnReport(report);
+  if (report.has_ended()) {
+    sink->OnClosed(absl::OkStatus());
+    return 0;
+  }
+  if (!closed_.ok()) return closed_;
+  waiting_[watcher] = {*row, std::move(sink), std::move(report)};
+  return watcher;
 }
 
 void TrainingQueue::Leave(const std::string& id, uint64_t sink) {
-  if (const RunPtr run = Find(RowOfTraining(id))) run->Leave(sink);
+  const RunPtr run = Running(RowOfTraining(id));
+  if (run) run->Leave(sink);
+  store::MutexLock lock(&mutex_);
+  waiting_.erase(sink);
 }
 
 void TrainingQueue::EndAll(const absl::Status& status) {
-  std::vector<RunPtr> runs;
+  RunPtr run;
+  std::map<uint64_t, Waiting> waiting;
   {
     store::MutexLock lock(&mutex_);
     closed_ = status;
-    for (const auto& [row, run] : open_) runs.push_back(run);
+    run = running_;
+    waiting.swap(waiting_);
   }
-  for (const RunPtr& run : runs) run->Suspend(status);
+  for (const auto& [id, watcher] : waiting) watcher.sink->OnClosed(status);
+  if (run) run->Suspend(status);
 }
 
 uint32_t DefaultSyntheticPairs(int64_t document_tokens) {

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -15,6 +16,7 @@
 #include "server/jobs/training.h"
 #include "server/runtime/engine_loop.h"
 #include "server/runtime/executor.h"
+#include "server/runtime/timer.h"
 #include "server/telemetry/log.h"
 #include "server/telemetry/metrics.h"
 
@@ -23,11 +25,17 @@ namespace docmem::server {
 class TrainingRun;
 
 struct TrainingQueueOptions {
-  uint32_t max_open = 64;  ///< waiting and running
+  uint32_t max_open = 64;  ///< waiting and running, of all replicas
   uint32_t max_rank = 64;
   uint32_t question_reserve_tokens = 512;
   /// Between two checkpoints: what is trained again after a crash, at most.
   absl::Duration checkpoint_interval = absl::Seconds(30);
+  /// How often it looks for trainings that nobody works on, and for news of those that are watched
+  /// here and run elsewhere.
+  absl::Duration poll_interval = absl::Seconds(1);
+  /// How long a training stays with a replica that isn't heard of; it is heard of three times as
+  /// often.
+  absl::Duration lease = absl::Seconds(30);
 };
 
 /// What trainings work with; all of it must outlive the queue.
@@ -37,6 +45,7 @@ struct TrainingParts {
   const AdapterIntake* intake = nullptr;
   EngineLoop* loop = nullptr;
   Executor* executor = nullptr;  ///< for registry, files and tokenising
+  Timer* timer = nullptr;
   Metrics* metrics = nullptr;
   Log* log = nullptr;
 };
@@ -45,17 +54,17 @@ struct TrainingParts {
 /// the density of demo/qa.json, between 16 and 500.
 uint32_t DefaultSyntheticPairs(int64_t document_tokens);
 
-/// Trainings one after another, the oldest first, in units between decode steps. Each is a row of
-/// the registry from its start on, so that a restart goes on with it. Thread-safe.
+/// Trainings one after another, the oldest first, in units between decode steps. The queue itself
+/// is the registry: each training is a row of it from its start on, any replica that is idle claims
+/// the next one, and a restart goes on with its own. Thread-safe.
 class TrainingQueue : public Trainings {
  public:
   TrainingQueue(TrainingParts parts, TrainingQueueOptions options);
   /// Everything must have ended: see `EndAll`.
   ~TrainingQueue() override;
 
-  /// At the daemon's start, before any other call: goes on with what hasn't ended. Blocks on the
-  /// registry.
-  absl::Status Resume();
+  /// At the daemon's start, before any other call: begins to claim trainings.
+  void Resume();
 
   absl::StatusOr<TrainingReport> Start(const store::DocumentKey& document,
                                        TrainingRequest request) override;
@@ -68,27 +77,49 @@ class TrainingQueue : public Trainings {
                                  std::shared_ptr<TrainingSink> sink) override;
   void Leave(const std::string& id, uint64_t sink) override;
 
-  /// Refuses new trainings and stops those that run behind a checkpoint, for the next start; their
-  /// watchers are closed with `status`.
+  /// Refuses new trainings and stops the one that runs behind a checkpoint, for the next start;
+  /// all watchers are closed with `status`.
   void EndAll(const absl::Status& status);
 
  private:
   friend class TrainingRun;
   using RunPtr = std::shared_ptr<TrainingRun>;
 
+  // Of a training that runs elsewhere or not yet.
+  struct Waiting {
+    int64_t row = 0;
+    std::shared_ptr<TrainingSink> sink;
+    TrainingReport told;
+  };
+
   absl::Status CheckDocument(const store::Document& document) const;
-  /// Null for one that isn't open.
-  RunPtr Find(int64_t row) const;
-  void Add(RunPtr run);
-  /// Called by a run at its very end: starts the next one.
+  /// Null for one that doesn't run here.
+  RunPtr Running(int64_t row) const;
+  /// Called by a run at its very end: looks for the next one.
   void Finished(int64_t row);
+
+  void Schedule() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // On the executor, as all that follow.
+  void Poll();
+  /// Starts the oldest training that nobody works on, unless one runs here.
+  void ClaimNext();
+  /// Null where the row can't be read, which ends it.
+  RunPtr MakeRun(store::TrainingJob job);
+  void KeepClaim(const RunPtr& run);
+  void TellWaiting();
 
   const TrainingParts parts_;
   const TrainingQueueOptions options_;
 
   mutable store::Mutex mutex_;
-  std::map<int64_t, RunPtr> open_ ABSL_GUARDED_BY(mutex_);
-  int64_t running_ ABSL_GUARDED_BY(mutex_) = 0;  // 0: none
+  store::CondVar polled_;
+  RunPtr running_ ABSL_GUARDED_BY(mutex_);
+  bool claiming_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Time claimed_ ABSL_GUARDED_BY(mutex_);  // or heard of
+  std::map<uint64_t, Waiting> waiting_ ABSL_GUARDED_BY(mutex_);
+  uint64_t next_sink_ ABSL_GUARDED_BY(mutex_) = 1;
+  Timer::Id timer_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool polling_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status closed_ ABSL_GUARDED_BY(mutex_);
 };
 

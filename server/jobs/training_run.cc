@@ -31,12 +31,13 @@ TrainingReport TrainingRun::report() const {
   return report_;
 }
 
-uint64_t TrainingRun::Watch(std::shared_ptr<TrainingSink> sink) {
+bool TrainingRun::Watch(uint64_t id, std::shared_ptr<TrainingSink> sink,
+                        const TrainingReport* told) {
   store::MutexLock lock(&mutex_);
-  if (closed_) return 0;
-  sink->OnReport(report_);
-  sinks_.emplace(next_sink_, std::move(sink));
-  return next_sink_++;
+  if (closed_) return false;
+  if (told == nullptr || told->state != report_.state) sink->OnReport(report_);
+  sinks_.emplace(id, std::move(sink));
+  return true;
 }
 
 void TrainingRun::Leave(uint64_t sink) {
@@ -53,7 +54,19 @@ void TrainingRun::Start() {
   queue_->parts_.executor->Run([self = shared_from_this()] { self->Prepare(); });
 }
 
-absl::Status TrainingRun::Cancel() {
+absl::Status TrainingRun::Cancel() { return CancelRun(true); }
+
+void TrainingRun::CancelledElsewhere() { CancelRun(false).IgnoreError(); }
+
+void TrainingRun::DocumentGone() {
+  {
+    store::MutexLock lock(&mutex_);
+    report_.message = "the document was deleted";
+  }
+  Cancel().IgnoreError();
+}
+
+absl::Status TrainingRun::CancelRun(bool end_row) {
   EngineLoop::Ticket work = 0;
   bool started = false;
   const absl::Status why = absl::CancelledError("the training was cancelled");
@@ -66,7 +79,7 @@ absl::Status TrainingRun::Cancel() {
     started = started_;
   }
   ChangeState(TrainingState::kCancelled);
-  EndRow(store::TrainingJobState::kCancelled);
+  if (end_row) EndRow(store::TrainingJobState::kCancelled);  // before it could be claimed again
   if (work != 0) queue_->parts_.loop->Withdraw(work, why);
   if (!started) Close(absl::OkStatus());
   return absl::OkStatus();
@@ -243,11 +256,7 @@ void TrainingRun::WriteCheckpoint(const std::string& checkpoint) {
       row(), store::FileFromMemory(kCheckpointName, std::as_bytes(std::span(checkpoint))),
       WriteReport(report()));
   if (absl::IsNotFound(status)) {
-    {
-      store::MutexLock lock(&mutex_);
-      report_.message = "the document was deleted";
-    }
-    Cancel().IgnoreError();
+    DocumentGone();
   } else if (!status.ok() && !absl::IsFailedPrecondition(status)) {
     Warn("a training's checkpoint couldn't be stored", status);
   }

@@ -44,12 +44,16 @@ class TrainingRun : public TensorWork, public std::enable_shared_from_this<Train
   TrainingReport report() const;
 
   void Start();
-  /// 0 when the run has ended already; then the sink isn't called.
-  uint64_t Watch(std::shared_ptr<TrainingSink> sink);
+  /// False when the run has ended already; then the sink isn't called. `told`: what it knows.
+  bool Watch(uint64_t id, std::shared_ptr<TrainingSink> sink, const TrainingReport* told);
   void Leave(uint64_t sink);
   /// By a user. FAILED_PRECONDITION when it is too late, the status of `Suspend` when that came
   /// before. Blocks on the registry.
   absl::Status Cancel();
+  /// The row says that it is cancelled.
+  void CancelledElsewhere();
+  /// The row is gone with its document. Blocks on the registry.
+  void DocumentGone();
   /// Stops behind a checkpoint and leaves the row open; watchers are closed with `why`.
   void Suspend(const absl::Status& why);
 
@@ -75,6 +79,8 @@ class TrainingRun : public TensorWork, public std::enable_shared_from_this<Train
   /// Blocks on files. When the document is gone, so is the training.
   void WriteCheckpoint(const std::string& checkpoint);
 
+  /// FAILED_PRECONDITION when it is too late.
+  absl::Status CancelRun(bool end_row);
   /// Also tells the watchers.
   void ChangeState(TrainingState state);
   /// OK unless a user or the daemon's end has stopped it.
@@ -106,7 +112,6 @@ class TrainingRun : public TensorWork, public std::enable_shared_from_this<Train
   mutable store::Mutex mutex_;
   TrainingReport report_ ABSL_GUARDED_BY(mutex_);
   std::map<uint64_t, std::shared_ptr<TrainingSink>> sinks_ ABSL_GUARDED_BY(mutex_);
-  uint64_t next_sink_ ABSL_GUARDED_BY(mutex_) = 1;
   EngineLoop::Ticket work_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::Status stop_status_ ABSL_GUARDED_BY(mutex_);  // why it was stopped from outside
   bool started_ ABSL_GUARDED_BY(mutex_) = false;

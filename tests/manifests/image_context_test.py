@@ -1,7 +1,8 @@
-"""What .dockerignore lets into the image's build is enough to configure it."""
+"""What .dockerignore lets into the image's build is enough for what the Dockerfile does there."""
 
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,14 +12,20 @@ LET_IN = [line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines()
           if line.startswith("!")]
 
 
-def configure(folder, let_in):
-    """Configures a copy of the named files as the Dockerfile does."""
+def copied(folder, let_in):
+    """A folder with the named files."""
     source = folder / "source"
     for name in let_in:
         there = ROOT / name
         copy = shutil.copytree if there.is_dir() else shutil.copy2
         (source / name).parent.mkdir(parents=True, exist_ok=True)
         copy(there, source / name)
+    return source
+
+
+def configure(folder, let_in):
+    """Configures a copy of the named files as the Dockerfile does."""
+    source = copied(folder, let_in)
     (source / ".venv").symlink_to(ROOT / ".venv")
     return subprocess.run(
         ["cmake", "--preset", "release", "-DBUILD_TESTING=OFF"],
@@ -28,6 +35,13 @@ def configure(folder, let_in):
 def test_the_image_has_all_that_docmemd_links(tmp_path):
     done = configure(tmp_path, LET_IN)
     assert done.returncode == 0, done.stderr
+
+
+def test_the_image_has_all_that_makes_its_bill_of_materials(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-B", copied(tmp_path, LET_IN) / "scripts/make_sbom.py", "--root",
+         tmp_path, "--version", "1"], capture_output=True, text=True, check=False)
+    assert done.stderr.startswith("make_sbom.py: no /var/lib/dpkg/status below the root")
 
 
 @pytest.mark.parametrize("folder", ["training", "engine"])

@@ -1,5 +1,7 @@
 """The Debian package holds all that the service needs, and says what it depends on."""
 
+import hashlib
+import json
 import os
 import re
 import shutil
@@ -63,6 +65,16 @@ def test_what_it_needs_is_named(package):
     for library in ["libc6", "libgrpc++1.51", "libsqlite3-0", "libprometheus-cpp-pull1.0"]:
         assert library in depends
     assert "torch" not in depends
+
+
+def test_its_bill_of_materials_has_the_programs_and_the_bundled_libraries(root):
+    bill = json.loads((root / "usr/share/doc/docmem/sbom.spdx.json").read_text())
+    told = {file["fileName"]: file["checksums"][1]["checksumValue"] for file in bill["files"]}
+    there = [root / "usr/bin/docmemd", root / "usr/bin/docmem",
+             *(root / "usr/lib/docmem").iterdir()]
+    assert told == {f"./{path.relative_to(root)}": hashlib.sha256(path.read_bytes()).hexdigest()
+                    for path in there}
+    assert {"docmem", "torch", "nlohmann-json3-dev"} <= {one["name"] for one in bill["packages"]}
 
 
 def test_bundled_libraries_bring_their_licences(root):

@@ -1,4 +1,4 @@
-#include "adapter_store/files/artifact_files.h"
+#include "adapter_store/files/local_artifact_files.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -26,29 +26,35 @@ ArtifactProducer Of(const std::string& bytes) {
   };
 }
 
-class ArtifactFilesTest : public ::testing::Test {
+class LocalArtifactFilesTest : public ::testing::Test {
  protected:
   void SetUp() override { Open(1 << 20); }
 
   void Open(uint64_t budget) {
     artifacts_.reset();
     files_ = FaultInjectionFileSystem::Over(*OpenPosixFileSystem(folder_.path()));
-    auto opened = ArtifactFiles::Open(files_.get(), budget);
+    auto opened = LocalArtifactFiles::Open(files_.get(), budget);
     ASSERT_OK(opened);
     artifacts_ = *std::move(opened);
   }
 
   absl::StatusOr<WrittenFile> Write(const FileRef& ref, const std::string& bytes) {
-    absl::StatusOr<DiskReservation> reservation = artifacts_->budget().Reserve(bytes.size());
+    absl::StatusOr<DiskReservation> reservation = artifacts_->Reserve(bytes.size());
     if (!reservation.ok()) return reservation.status();
     return artifacts_->Write(ref, *std::move(reservation), Of(bytes));
+  }
+
+  absl::Status PublishWritten(const FileRef& ref) {
+    StoredFile file;
+    file.id = ref.id;
+    file.kind = ref.kind;
+    return artifacts_->Publish(std::span(&file, 1));
   }
 
   WrittenFile Publish(const FileRef& ref, const std::string& bytes) {
     auto written = Write(ref, bytes);
     EXPECT_OK(written);
-    const FileRef refs[] = {ref};
-    EXPECT_OK(artifacts_->Publish(refs));
+    EXPECT_OK(PublishWritten(ref));
     return *written;
   }
 
@@ -64,12 +70,12 @@ class ArtifactFilesTest : public ::testing::Test {
 
   TemporaryFolder folder_;
   std::shared_ptr<FaultInjectionFileSystem> files_;
-  std::unique_ptr<ArtifactFiles> artifacts_;
+  std::unique_ptr<LocalArtifactFiles> artifacts_;
 };
 
 constexpr FileRef kRef = {513, ArtifactKind::kCache};
 
-TEST_F(ArtifactFilesTest, PublishedFileIsReadBackAndFoundAgain) {
+TEST_F(LocalArtifactFilesTest, PublishedFileIsReadBackAndFoundAgain) {
   const WrittenFile written = Publish(kRef, "payload");
   std::string text;
   EXPECT_OK(Read(kRef, written, &text));
@@ -84,7 +90,7 @@ TEST_F(ArtifactFilesTest, PublishedFileIsReadBackAndFoundAgain) {
   EXPECT_FALSE(found->front().temporary);
 }
 
-TEST_F(ArtifactFilesTest, UnpublishedFileIsNotReadable) {
+TEST_F(LocalArtifactFilesTest, UnpublishedFileIsNotReadable) {
   const auto written = Write(kRef, "payload");
   ASSERT_OK(written);
   std::string text;
@@ -92,7 +98,7 @@ TEST_F(ArtifactFilesTest, UnpublishedFileIsNotReadable) {
   EXPECT_TRUE(artifacts_->List()->front().temporary);
 }
 
-TEST_F(ArtifactFilesTest, TruncationAtEveryLengthAndEveryFlippedByteIsDataLoss) {
+TEST_F(LocalArtifactFilesTest, TruncationAtEveryLengthAndEveryFlippedByteIsDataLoss) {
   const std::string payload(200, 'p');
   const WrittenFile written = Publish(kRef, payload);
   const std::string path = PathOf(kRef, "cache");
@@ -111,22 +117,22 @@ TEST_F(ArtifactFilesTest, TruncationAtEveryLengthAndEveryFlippedByteIsDataLoss) 
   }
 }
 
-TEST_F(ArtifactFilesTest, EmptyFileIsAFile) {
+TEST_F(LocalArtifactFilesTest, EmptyFileIsAFile) {
   const WrittenFile written = Publish(kRef, "");
   std::string text;
   EXPECT_OK(Read(kRef, written, &text));
 }
 
-TEST_F(ArtifactFilesTest, WritingMoreThanDeclaredFailsAndLeavesNothing) {
-  auto reservation = artifacts_->budget().Reserve(3);
+TEST_F(LocalArtifactFilesTest, WritingMoreThanDeclaredFailsAndLeavesNothing) {
+  auto reservation = artifacts_->Reserve(3);
   ASSERT_OK(reservation);
   EXPECT_FALSE(artifacts_->Write(kRef, *std::move(reservation), Of("four")).ok());
   EXPECT_EQ(ArtifactBytes(folder_.path()), 0u);
   EXPECT_EQ(artifacts_->budget().used() + artifacts_->budget().reserved(), 0u);
 }
 
-TEST_F(ArtifactFilesTest, ProducerThatIgnoresAFailureStillFails) {
-  auto reservation = artifacts_->budget().Reserve(3);
+TEST_F(LocalArtifactFilesTest, ProducerThatIgnoresAFailureStillFails) {
+  auto reservation = artifacts_->Reserve(3);
   ASSERT_OK(reservation);
   EXPECT_FALSE(artifacts_
                    ->Write(kRef, *std::move(reservation),
@@ -137,37 +143,36 @@ TEST_F(ArtifactFilesTest, ProducerThatIgnoresAFailureStillFails) {
                    .ok());
 }
 
-TEST_F(ArtifactFilesTest, BudgetIsExactToTheByte) {
+TEST_F(LocalArtifactFilesTest, BudgetIsExactToTheByte) {
   Open(10);
   Publish({1, ArtifactKind::kText}, "12345");
-  EXPECT_TRUE(absl::IsResourceExhausted(artifacts_->budget().Reserve(6).status()));
+  EXPECT_TRUE(absl::IsResourceExhausted(artifacts_->Reserve(6).status()));
   Publish({2, ArtifactKind::kText}, "12345");
-  const absl::Status full = artifacts_->budget().Reserve(1).status();
+  const absl::Status full = artifacts_->Reserve(1).status();
   EXPECT_EQ(ReasonOf(full), reason::kDiskBudgetExceeded);
   EXPECT_EQ(DetailsOf(full).at("need_bytes"), "1");
   EXPECT_EQ(DetailsOf(full).at("free_bytes"), "0");
   EXPECT_EQ(*artifacts_->Remove({1, ArtifactKind::kText}), 5u);
-  EXPECT_OK(artifacts_->budget().Reserve(5));
+  EXPECT_OK(artifacts_->Reserve(5));
 }
 
-TEST_F(ArtifactFilesTest, BudgetSmallerThanWhatIsThereRefusesWritesOnly) {
+TEST_F(LocalArtifactFilesTest, BudgetSmallerThanWhatIsThereRefusesWritesOnly) {
   const WrittenFile written = Publish(kRef, "payload");
   Open(3);
   std::string text;
   EXPECT_OK(Read(kRef, written, &text));
-  EXPECT_TRUE(absl::IsResourceExhausted(artifacts_->budget().Reserve(1).status()));
+  EXPECT_TRUE(absl::IsResourceExhausted(artifacts_->Reserve(1).status()));
   EXPECT_EQ(*artifacts_->Remove(kRef), 7u);
 }
 
-TEST_F(ArtifactFilesTest, CounterEqualsTheDiskAfterEveryFault) {
+TEST_F(LocalArtifactFilesTest, CounterEqualsTheDiskAfterEveryFault) {
   const std::string payload(1000, 'x');
   for (const Fault fault : {Fault::kError, Fault::kNoSpace, Fault::kShortWrite}) {
     for (uint64_t call = 1; call < 12; ++call) {
       files_->FailAt(call, fault);
       const FileRef ref = {static_cast<int64_t>(call), ArtifactKind::kCache};
       if (Write(ref, payload).ok()) {
-        const FileRef refs[] = {ref};
-        artifacts_->Publish(refs).IgnoreError();
+        PublishWritten(ref).IgnoreError();
       }
       EXPECT_EQ(artifacts_->budget().used(), ArtifactBytes(folder_.path())) << call;
       EXPECT_EQ(artifacts_->budget().reserved(), 0u);
@@ -180,7 +185,7 @@ TEST_F(ArtifactFilesTest, CounterEqualsTheDiskAfterEveryFault) {
   }
 }
 
-TEST_F(ArtifactFilesTest, SymlinkInPlaceOfAFileIsRefusedAndItsTargetUntouched) {
+TEST_F(LocalArtifactFilesTest, SymlinkInPlaceOfAFileIsRefusedAndItsTargetUntouched) {
   const WrittenFile written = Publish(kRef, "payload");
   const std::string outside = folder_.path() + "/outside";
   std::ofstream(outside) << "payload";
@@ -192,7 +197,7 @@ TEST_F(ArtifactFilesTest, SymlinkInPlaceOfAFileIsRefusedAndItsTargetUntouched) {
   EXPECT_TRUE(std::filesystem::exists(outside));
 }
 
-TEST_F(ArtifactFilesTest, ForeignFilesAreLeftAlone) {
+TEST_F(LocalArtifactFilesTest, ForeignFilesAreLeftAlone) {
   std::ofstream(folder_.path() + "/artifacts/01/README") << "hands off";
   std::ofstream(folder_.path() + "/artifacts/02/0000000000000001.cache") << "wrong folder";
   EXPECT_TRUE(artifacts_->List()->empty());
