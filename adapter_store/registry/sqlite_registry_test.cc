@@ -111,7 +111,7 @@ TEST_F(SqliteRegistryTest, DatabaseOfVersionOneIsMigratedWithAllItsRowsWhole) {
                 }).ok());
     return absl::OkStatus();
   }));
-  EXPECT_EQ(*Value(**registry, "SELECT CAST(user_version AS TEXT) FROM pragma_user_version"), "4");
+  EXPECT_EQ(*Value(**registry, "SELECT CAST(user_version AS TEXT) FROM pragma_user_version"), "5");
   ASSERT_OK((*registry)->Write([](Sql& sql) -> absl::Status {
     STORE_ASSIGN_OR_RETURN(auto files, FilesOf(sql, 1));
     for (const FileRow& file : files) STORE_RETURN_IF_ERROR(UpdateFileRow(sql, file));
@@ -185,6 +185,23 @@ TEST_F(SqliteRegistryTest, DatabaseOfVersionThreeIsMigratedAndTakesWords) {
     EXPECT_EQ(with, 1u);
     return absl::OkStatus();
   }));
+}
+
+TEST_F(SqliteRegistryTest, DatabaseOfVersionFourIsMigratedAndItsTrainingCanBeClaimed) {
+  Restore("version4.sql");
+  const auto registry = OpenSqliteRegistry(path());
+  ASSERT_OK(registry);
+  ASSERT_OK((*registry)->Write([](Sql& sql) -> absl::Status {
+    const absl::Time now = absl::FromUnixSeconds(1);
+    STORE_RETURN_IF_ERROR(InsertTrainingJob(sql, {.document_id = 1}).status());
+    STORE_ASSIGN_OR_RETURN(const auto job, FindUnclaimedTrainingJob(sql, "one", now, 0));
+    EXPECT_TRUE(job.has_value() && !job->damaged);
+    STORE_RETURN_IF_ERROR(PutTrainingClaim(sql, job->id, {"one", now + absl::Seconds(1)}));
+    STORE_ASSIGN_OR_RETURN(const auto none, FindUnclaimedTrainingJob(sql, "other", now, 0));
+    EXPECT_FALSE(none.has_value());
+    return absl::OkStatus();
+  }));
+  EXPECT_EQ(*Value(**registry, "SELECT CAST(words AS TEXT) FROM word_documents"), "1");
 }
 
 TEST_F(SqliteRegistryTest, SymlinkInPlaceOfTheDatabaseIsRefused) {
