@@ -48,6 +48,15 @@ class Bucket:
         self.environment["AWS_ENDPOINT_URL"] = variables["DOCMEM_TEST_S3"]
 
 
+def within(call):
+    """What it gives, or nothing while the place is away."""
+    try:
+        return call()
+    except grpc.RpcError as error:
+        assert refusal_of(error).reason == "ARTIFACTS_UNAVAILABLE", error
+        return None
+
+
 @pytest.fixture(scope="module", params=["volume", "bucket"])
 def shared(request, folder):
     """Where files are shared: each kind once for the whole file."""
@@ -169,8 +178,9 @@ def test_a_bucket_that_is_away_for_a_while_loses_nothing(clients, shared):
         refused(lambda: one.ingest(document("x"), "x"), "UNAVAILABLE", "ARTIFACTS_UNAVAILABLE")
     finally:
         shared.server.start()
-    assert other.ask("kept").tokens == expected
-    assert one.ingest(document("x"), "x")
+    # A moment later: for a few seconds nobody tries.
+    assert eventually(lambda: within(lambda: other.ask("kept").tokens == expected))
+    assert eventually(lambda: within(lambda: one.ingest(document("x"), "x")))
 
 
 def test_a_replica_that_starts_while_others_publish_loses_nothing(clients, make_replica):
