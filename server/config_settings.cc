@@ -126,7 +126,8 @@ absl::Status CheckRegistry(const std::string& text) {
 }
 
 absl::Status CheckArtifacts(const std::string& text) {
-  if (text.rfind("s3://", 0) == 0 || text.rfind('/', 0) == 0) return absl::OkStatus();
+  const bool known = text.rfind("s3://", 0) == 0 || text.rfind('/', 0) == 0;
+  if (known || text.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError("must be an absolute path or s3://BUCKET/PREFIX");
 }
 
