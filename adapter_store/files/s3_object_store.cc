@@ -10,7 +10,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "adapter_store/files/s3_xml.h"
-#include "adapter_store/names.h"
 #include "adapter_store/status_macros.h"
 
 namespace docmem::store {
@@ -157,9 +156,8 @@ class S3Store : public ObjectStore {
   }
 
   static absl::Status Odd(const std::string& what) {
-    return absl::UnavailableError(
-        absl::StrCat("S3's listing isn't what was asked for: ", StorableReason(what).substr(0, 200),
-                     "; nothing more is deleted"));
+    return absl::UnavailableError(absl::StrCat(
+        "S3's listing isn't what was asked for: ", ShownText(what), "; nothing more is deleted"));
   }
 
   // A listing that isn't what was asked for must not cost foreign objects.

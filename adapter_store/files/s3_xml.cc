@@ -3,9 +3,9 @@
 #include <pugixml.hpp>
 #include <sstream>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "adapter_store/names.h"
 
 namespace docmem::store {
 namespace {
@@ -32,6 +32,14 @@ bool IsTruncated(const pugi::xml_node& root) {
 }
 
 }  // namespace
+
+std::string ShownText(const std::string& text) {
+  std::string shown = text.substr(0, kShownText);
+  for (char& c : shown) {
+    if (!absl::ascii_isprint(static_cast<unsigned char>(c))) c = '?';
+  }
+  return shown;
+}
 
 absl::StatusOr<S3Listing> ReadListing(const std::string& xml) {
   pugi::xml_document document;
@@ -89,10 +97,10 @@ std::string ReadErrorText(const std::string& xml) {
     if (error) {
       const std::string text =
           absl::StrCat(error.child_value("Code"), ": ", error.child_value("Message"));
-      return StorableReason(text.substr(0, kShownText));
+      return ShownText(text);
     }
   }
-  return StorableReason(xml.substr(0, kShownText));
+  return ShownText(xml);
 }
 
 }  // namespace docmem::store

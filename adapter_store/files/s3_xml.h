@@ -32,6 +32,9 @@ absl::Status ReadCompletion(const std::string& xml);
 /// The body of CompleteMultipartUpload; parts count from 1.
 std::string CompletionXml(const std::vector<std::string>& etags);
 
+/// Of a foreign text what a message may show: its start, in printable ASCII.
+std::string ShownText(const std::string& text);
+
 /// Code and message of an error, "NoSuchKey: …"; the text's start where it isn't one.
 std::string ReadErrorText(const std::string& xml);
 
