@@ -3,27 +3,33 @@
 import collections
 import concurrent.futures
 import hashlib
-import json
+import re
 import signal
 import subprocess
+import threading
 import time
 
 import docmem
 import grpc
 import pytest
-from daemon import BINARIES, eventually, scaled
+from certificates import Authority
+from daemon import BINARIES, TIME_SLACK, eventually, scaled
 from docmem import v1
-from docmem.v1 import document_pb2_grpc
-from replicas import (DOCUMENTS, LONG_TOKENS, QUESTION, TOKENS, Load, Stream, bare_stream, header,
-                      read)
+from docmem.v1 import admin_pb2_grpc, document_pb2_grpc
+from names import Names
+from replicas import (DOCUMENTS, LONG_TOKENS, QUESTION, Load, Stream, address_of, bare_stream,
+                      header, read)
 from routers import HAPROXY, Haproxy
+from texts import document
 
 pytestmark = pytest.mark.skipif(
     HAPROXY is None, reason="needs HAProxy: apt-get install --no-install-recommends haproxy")
 
 FLOOR = 8  # calls of one document that its own replica gets in any case
 IDS = [f"any-{number}" for number in range(400)]
-CHECKS_S = 3  # more than the checks need to see that a replica is gone
+CHECKS_S = 3 * TIME_SLACK  # more than the checks need to see that a replica is gone
+ONCE = docmem.RetryPolicy(enabled=False)
+LONG_SENTENCES = 600 // TIME_SLACK  # an ingestion of seconds
 
 
 @pytest.fixture(scope="module")
@@ -130,48 +136,73 @@ class Program:
         return self._process.returncode, said.decode().strip()
 
 
-def test_a_killed_replica_costs_its_open_calls_and_no_other(fleet, haproxy, places):
-    victim = fleet[2]
-    mine = of(places, 2)
-    with (Load(haproxy.address, fleet.answers, callers=4) as load,
-          grpc.insecure_channel(haproxy.address) as channel):
-        streams = [Stream(haproxy.address, name) for name in mine[:4]]
-        programs = [Program(haproxy.address, name) for name in mine[:2]]
-        bare = [bare_stream(channel, name) for name in mine[:3]]
-        eventually(lambda: load.right >= 40)
-        victim.kill()
-        seen = collections.Counter()
-        for stream in bare:
-            with pytest.raises(grpc.RpcError) as error:
-                collections.deque(stream, maxlen=0)
-            seen[f"{error.value.code().name}: {error.value.details()}"] += 1
-        before = load.right
-        eventually(lambda: haproxy.states()[2] == "DOWN", CHECKS_S)
-        gone = dict(load.unavailable)
-        eventually(lambda: load.right >= before + 100)
-    outcomes = collections.Counter(str(stream.result()) for stream in streams)
-    ends = [program.result() for program in programs]
-    print("killed while", len(mine), "of", len(DOCUMENTS), "documents were its own:")
-    print("  answers half way, on the wire:", dict(seen))
-    print("  answers half way, Python:", dict(outcomes))
-    print("  answers half way, C++:", ends)
-    print("  other calls:", load.right, "right,", sum(load.unavailable.values()), "UNAVAILABLE",
-          dict(load.unavailable), "tried again by the library:", dict(load.retries))
-    for stream in streams:
-        assert isinstance(stream.outcome, docmem.UnavailableError) and stream.outcome.lost
-    for code, said in ends:
-        assert code == 1 and "no connection to" in said
-    # None came after the checks had seen it, and what the others got was right.
-    assert dict(load.unavailable) == gone
-    assert set(load.retries) <= {""}
-    moved = fleet.places(haproxy.address, DOCUMENTS)
-    assert {name: place for name, place in moved.items() if places[name] != 2} == {
-        name: place for name, place in places.items() if place != 2}
-    assert {moved[name] for name in mine} == {1, 3}
+class Ingestion(threading.Thread):
+    """Of a long text, by the client library, begun: `document` is what came of it."""
 
-    victim.start()
+    def __init__(self, router, name):
+        super().__init__(daemon=True)
+        self.document, self.retries = None, []
+        self._router, self._name = router, name
+        self._begun = threading.Event()
+        self.start()
+        assert self._begun.wait(30)
+
+    def run(self):
+        with docmem.Client(self._router) as client:
+            patient = client.with_options(on_retry=self.retries.append)
+            self.document = patient.documents.ingest(
+                document("long", LONG_SENTENCES), self._name, ratios=[0.9], progress=self._watch
+            ).document
+
+    def _watch(self, progress):
+        if progress.phase == "prefilling":
+            self._begun.set()
+
+
+def test_a_killed_replica_costs_its_open_calls_and_no_other(fleet, haproxy, places):
+    mine = of(places, 2)
+    new = next(name for name, place in fleet.places(haproxy.address, IDS).items() if place == 2)
+    with (Load(haproxy.address, fleet.answers, callers=6) as load,
+          grpc.insecure_channel(haproxy.address) as channel):
+        ingestion = Ingestion(haproxy.address, new)
+        streams = [Stream(haproxy.address, name) for name in mine[:3]]
+        programs = [Program(haproxy.address, name) for name in mine[:2]]
+        bare = [bare_stream(channel, name) for name in mine[:2]]
+        eventually(lambda: load.right >= 40)
+        fleet[2].kill()
+        seen = [why_ended(stream) for stream in bare]
+        eventually(lambda: haproxy.states()[2] == "DOWN", CHECKS_S)
+        gone, before = dict(load.unavailable), load.right
+        eventually(lambda: load.right >= before + 100)
+    ended = [stream.result() for stream in streams]
+    codes = [program.result() for program in programs]
+    ingestion.join(60)
+    print(f"killed, with {len(mine)} of {len(DOCUMENTS)} documents; answers half way:",
+          f"  on the wire: {seen}", f"  Python: {[str(error) for error in ended]}",
+          f"  C++: {codes}",
+          f"other calls: {load.right} right, {load.unavailable.total()} UNAVAILABLE (half way),"
+          f" {load.retries.total()} repeated by the library; {dict(load.unavailable)}",
+          f"an ingestion half way: repeated {len(ingestion.retries)} times", sep="\n  ")
+    assert all(isinstance(error, docmem.UnavailableError) and error.lost for error in ended)
+    assert all(code == 1 and "no connection to" in said for code, said in codes)
+    # Once the checks have seen it nothing fails, and no answer was wrong at any time.
+    assert dict(load.unavailable) == gone and set(load.retries) <= {""}
+    # What could be repeated was: by another replica.
+    assert [notice.why.lost for notice in ingestion.retries] == [True]
+    assert ingestion.document.state == v1.Document.STATE_READY
+    moved = fleet.places(haproxy.address, DOCUMENTS)
+    assert {moved[name] for name in mine} == {1, 3}
+    assert all(moved[name] == place for name, place in places.items() if place != 2)
+
+    fleet[2].start()
     eventually(lambda: haproxy.states()[2] == "UP", CHECKS_S)
     assert fleet.places(haproxy.address, DOCUMENTS) == places
+
+
+def why_ended(stream):
+    with pytest.raises(grpc.RpcError) as error:
+        collections.deque(stream, maxlen=0)
+    return f"{error.value.code().name}: {error.value.details()}"
 
 
 def test_a_replica_that_drains_gets_no_new_calls_and_no_call_fails(fleet, haproxy, places):
@@ -299,7 +330,92 @@ def test_a_fourth_replica_takes_its_share_and_moves_nothing_else(fleet, haproxy,
     assert fleet.places(haproxy.address, IDS) == before
 
 
-def test_the_metrics_tell_what_the_runbook_looks_at(haproxy):
+def instead(text, *begins):
+    """Takes the lines that begin so out of their comment."""
+    for begin in begins:
+        assert f"#{begin}" in text, begin
+        text = text.replace(f"#{begin}", begin)
+    return text
+
+
+def without(text, pattern):
+    """Leaves out the lines that match."""
+    assert re.search(pattern, text, re.MULTILINE)
+    return re.sub(rf"^.*{pattern}.*\n", "", text, flags=re.MULTILINE)
+
+
+def test_with_tls_a_token_reaches_the_replica(fleet, tmp_path):
+    authority = Authority(tmp_path / "authority")
+    pair = authority.issue("docmem", host="docmem")
+    for_haproxy = tmp_path / "docmem.pem"
+    for_haproxy.write_bytes(pair.certificate.read_bytes() + pair.key.read_bytes())
+    token = "0123456789abcdef0123456789abcdef"
+    tokens = tmp_path / "tokens"
+    digest = hashlib.sha256(token.encode()).hexdigest()
+    tokens.write_text(f"app sha256:{digest} query default\n")
+    tokens.chmod(0o600)
+
+    def change(text):
+        text = without(text, "bind 127.0.0.1:7600")
+        text = instead(text, "bind :7600 ssl", "default-server ssl")
+        text = text.replace("/etc/haproxy/docmem.pem", str(for_haproxy))
+        return text.replace("/etc/haproxy/replicas.pem", str(authority.certificate))
+
+    with fleet.another(5, "--tls-cert", pair.certificate, "--tls-key", pair.key, "--token-file",
+                       tokens) as replica:
+        replica.wait_until_ready()
+        tls = docmem.Tls(ca=authority.certificate, server_name="docmem")
+        with Haproxy(tmp_path / "router", fleet, change, numbers=[5]) as haproxy:
+            assert haproxy.states() == {5: "UP"}
+            with docmem.Client(haproxy.address, tls=tls, token=token) as client:
+                assert list(client.documents.list()) == []
+                with pytest.raises(docmem.PermissionDeniedError):
+                    client.documents.delete(document="d")
+            with (docmem.Client(haproxy.address, tls=tls) as stranger,
+                  pytest.raises(docmem.UnauthenticatedError)):
+                list(stranger.documents.list())
+        # One whose certificate has another name isn't talked to.
+        with (Haproxy(tmp_path / "wary", fleet, lambda text: change(text).replace(
+                "str(docmem)", "str(elsewhere)"), numbers=[5]) as wary,
+              docmem.Client(wary.address, tls=tls, token=token, retry=ONCE) as client,
+              pytest.raises(docmem.UnavailableError)):
+            client.admin.status()
+
+
+NODES = "docmem-nodes.default.svc.cluster.local"
+
+
+def in_kubernetes(names, lines):
+    """The configuration with servers that are found by `names`."""
+
+    def change(text):
+        text = without(text, r"^ +server replica\d")
+        text = instead(text, "presetenv", "default-server resolvers", "resolvers", *lines,
+                       "parse-resolv-conf", "accepted_payload_size", "hold valid")
+        return text.replace("parse-resolv-conf", f"nameserver test {names.address}")
+
+    return change
+
+
+def test_pods_have_the_same_places_by_their_names(fleet, places, tmp_path):
+    addresses = {f"docmem-{number - 1}.{NODES}": [address_of(number)] for number in (1, 2)}
+    with (Names(addresses) as names,
+          Haproxy(tmp_path / "fixed", fleet, numbers=[1, 2]) as fixed,
+          Haproxy(tmp_path / "pods", fleet, in_kubernetes(names, ["server docmem-"])) as pods):
+        eventually(lambda: set(pods.states().values()) == {"UP"})
+        assert pods.check() == ""
+        assert fleet.places(pods.address, IDS) == fleet.places(fixed.address, IDS)
+
+
+def test_a_headless_service_is_enough(fleet, tmp_path):
+    addresses = {NODES: [address_of(number) for number in (1, 2, 3)]}
+    with (Names(addresses) as names,
+          Haproxy(tmp_path / "pods", fleet, in_kubernetes(names, ["server-template"])) as pods):
+        eventually(lambda: [*pods.states().values()].count("UP") == 3)
+        assert set(fleet.places(pods.address, IDS).values()) == {1, 2, 3}
+
+
+def test_the_metrics_tell_states_and_loads(haproxy):
     text = haproxy.metrics()
     for line in ('haproxy_server_status{proxy="documents",server="replica1",state="UP"} 1',
                  'haproxy_server_current_sessions{proxy="hot_documents",server="replica1"}',
@@ -315,7 +431,6 @@ def test_the_log_has_calls_and_no_names_or_texts(haproxy, client):
         with pytest.raises(grpc.RpcError):
             channel.unary_unary(f"/{canary}/{canary}")(b"", timeout=10)
         trace = "0af7651916cd43dd8448eb211c80319c"
-        from docmem.v1 import admin_pb2_grpc
         admin_pb2_grpc.AdminServiceStub(channel).GetStatus(
             v1.GetStatusRequest(), metadata=[("traceparent", f"00-{trace}-b7ad6b7169203331-01")])
     eventually(lambda: trace in haproxy.log.read_text())
