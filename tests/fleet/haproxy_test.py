@@ -13,7 +13,7 @@ import docmem
 import grpc
 import pytest
 from certificates import Authority
-from daemon import BINARIES, TIME_SLACK, eventually, scaled
+from daemon import BINARIES, ROOT, TIME_SLACK, eventually, scaled
 from docmem import v1
 from docmem.v1 import admin_pb2_grpc, document_pb2_grpc
 from names import Names
@@ -215,7 +215,7 @@ def test_a_replica_that_drains_gets_no_new_calls_and_no_call_fails(fleet, haprox
         began = time.monotonic()
         eventually(lambda: haproxy.states()[3] == "NOLB", CHECKS_S)
         noticed = time.monotonic() - began
-        time.sleep(0.1)  # what was on its way has come
+        time.sleep(0.5)  # what was on its way has come
         asked, before = fleet.asked()[3], load.right
         eventually(lambda: load.right >= before + 100)
         assert fleet.asked()[3] == asked
@@ -237,7 +237,7 @@ def test_a_replica_that_the_router_takes_out_first_refuses_nothing(fleet, haprox
     with Load(haproxy.address, fleet.answers, callers=4) as load:
         eventually(lambda: load.right >= 20)
         assert haproxy.command("set server documents/replica1 state drain").strip() == ""
-        time.sleep(0.1)
+        time.sleep(0.5)
         asked, before = fleet.asked()[1], load.right
         eventually(lambda: load.right >= before + 50)
         assert fleet.asked()[1] == asked
@@ -415,12 +415,11 @@ def test_a_headless_service_is_enough(fleet, tmp_path):
         assert set(fleet.places(pods.address, IDS).values()) == {1, 2, 3}
 
 
-def test_the_metrics_tell_states_and_loads(haproxy):
+def test_the_metrics_that_the_page_names_are_there(haproxy):
     text = haproxy.metrics()
-    for line in ('haproxy_server_status{proxy="documents",server="replica1",state="UP"} 1',
-                 'haproxy_server_current_sessions{proxy="hot_documents",server="replica1"}',
-                 'haproxy_backend_active_servers{proxy="documents"} 3'):
-        assert line in text
+    assert 'haproxy_server_status{proxy="documents",server="replica1",state="NOLB"} 0' in text
+    named = set(re.findall(r"haproxy_[a-z_]+", (ROOT / "docs/fleet.md").read_text()))
+    assert len(named) == 5 and all(f"\n{name}{{" in text for name in named)
 
 
 def test_the_log_has_calls_and_no_names_or_texts(haproxy, client):

@@ -25,15 +25,6 @@ def running(command, log):
         return subprocess.Popen(command, stdout=output, stderr=output)
 
 
-def is_open(address):
-    host, port = address.rsplit(":", 1)
-    try:
-        socket.create_connection((host, int(port)), timeout=5).close()
-        return True
-    except OSError:
-        return False
-
-
 def _servers(line, numbers):
     """The first one's line, for all of `numbers`; the others' lines go."""
     if "replica1 " not in line:
@@ -51,8 +42,21 @@ class _Router:
         self.address = f"127.0.0.1:{free_port()}"
         self.process = None
 
+    def answers(self):
+        assert self.process.poll() is None, self.log.read_text()[-3000:]
+        host, port = self.address.rsplit(":", 1)
+        try:
+            socket.create_connection((host, int(port)), timeout=5).close()
+            return True
+        except OSError:
+            return False
+
     def __enter__(self):
-        return self.start()
+        try:
+            return self.start()
+        except BaseException:
+            self.__exit__()
+            raise
 
     def __exit__(self, *_):
         if self.process and self.process.poll() is None:
@@ -94,7 +98,7 @@ class Haproxy(_Router):
 
     def start(self):
         self.process = running([HAPROXY, "-W", "-f", self._file], self.log)
-        eventually(lambda: is_open(self.address))
+        eventually(lambda: self.answers() and self._worker())
         self.wait_until_checked()
         return self
 
@@ -158,5 +162,5 @@ class Nginx(_Router):
 
     def start(self):
         self.process = running([*self._command, "daemon off;"], self.log)
-        eventually(lambda: is_open(self.address))
+        eventually(self.answers)
         return self
