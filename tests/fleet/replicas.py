@@ -144,6 +144,22 @@ def read(client, name, tokens=TOKENS):
     return client.ask(name, QUESTION, max_tokens=tokens).read()
 
 
+def turns(fleet, router):
+    """Replica → how many it had of 60 calls without a document."""
+    name = 'docmem_requests_total{code="OK",method="Collection.List"}'
+
+    def lists():
+        return {number: fleet[number].metrics().get(name, 0) for number in (1, 2, 3)}
+
+    before = lists()
+    with docmem.Client(router) as client:
+        for _ in range(60):
+            assert [found.name for found in client.collections.list()] == ["default"]
+    counts = {number: count - before[number] for number, count in lists().items()}
+    assert sum(counts.values()) == 60
+    return counts
+
+
 class Load:
     """Callers that ask one document after the other, each over a connection of its own, until the
     `with` ends. Counts what they see; a wrong answer or another error than UNAVAILABLE fails."""
