@@ -187,11 +187,11 @@ class AdapterStore {
                                                              const PageRequest& page) = 0;
   /// Queued and running ones of all collections.
   virtual absl::StatusOr<uint64_t> CountOpenTrainingJobs() = 0;
-  /// The oldest of these that no other replica works on; it is this one's for `lease`. A replica
+  /// The oldest of these that no other replica works on; it is this one's for `time`. A replica
   /// that starts again may claim its own at once. Clocks of replicas differ by less than that.
-  virtual absl::StatusOr<std::optional<TrainingJob>> ClaimTrainingJob(absl::Duration lease) = 0;
-  /// Another `lease` for a claimed one, with what it has come to. As `UpdateTrainingJob` else.
-  virtual absl::Status KeepTrainingJob(int64_t id, absl::Duration lease,
+  virtual absl::StatusOr<std::optional<TrainingJob>> ClaimTrainingJob(absl::Duration time) = 0;
+  /// Another `time` for a claimed one, with what it has come to. As `UpdateTrainingJob` else.
+  virtual absl::Status KeepTrainingJob(int64_t id, absl::Duration time,
                                        const std::string& report) = 0;
   /// FAILED_PRECONDITION once it has ended; ABORTED where another replica has claimed it, but for
   /// an edit that cancels. One that ends it, which works on a full disk too, deletes its

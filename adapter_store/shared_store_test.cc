@@ -13,6 +13,7 @@
 #include "adapter_store/errors.h"
 #include "adapter_store/files/object_store.h"
 #include "adapter_store/registry/registry.h"
+#include "adapter_store/testing/faulty_object_store.h"
 #include "adapter_store/testing/store_test_util.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -20,38 +21,16 @@
 namespace docmem::store {
 namespace {
 
+using store_test::FaultyObjectStore;
 using store_test::Key;
 using store_test::SpecOf;
 using store_test::TemporaryFolder;
 using ::testing::HasSubstr;
 
-// A folder whose next calls of a kind may fail.
-class FaultyStore : public ObjectStore {
- public:
-  explicit FaultyStore(const std::string& folder) : base_(*OpenObjectStore(folder)) {}
-  absl::Status Put(const std::string& key, const ReadableFile& file) override {
-    const absl::Status status = put.ok() ? base_->Put(key, file) : put;
-    if (on_put) on_put(key);
-    return status;
-  }
-  absl::Status Get(const std::string& key, std::span<std::byte> buffer) override {
-    return get.ok() ? base_->Get(key, buffer) : get;
-  }
-  absl::Status DeleteAll(const std::string& prefix) override {
-    return remove.ok() ? base_->DeleteAll(prefix) : remove;
-  }
-
-  absl::Status put, get, remove;
-  std::function<void(const std::string&)> on_put;
-
- private:
-  const std::unique_ptr<ObjectStore> base_;
-};
-
 class SharedStoreTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    objects_ = std::make_shared<FaultyStore>(place_.path());
+    objects_ = std::make_shared<FaultyObjectStore>(place_.path());
     registry_ = *OpenSqliteRegistry(registry_folder_.path() + "/registry.db");
     one_ = Open(one_folder_);
     other_ = Open(other_folder_);
@@ -94,7 +73,7 @@ class SharedStoreTest : public ::testing::Test {
 
   TemporaryFolder place_, registry_folder_, one_folder_, other_folder_;
   absl::Time now_ = absl::Now();
-  std::shared_ptr<FaultyStore> objects_;
+  std::shared_ptr<FaultyObjectStore> objects_;
   std::shared_ptr<Registry> registry_;
   std::unique_ptr<AdapterStore> one_, other_;
 };
@@ -208,10 +187,10 @@ TEST_F(SharedStoreTest, AnObjectThatIsGoneQuarantinesItsDocument) {
 TEST_F(SharedStoreTest, RegistryAndPlaceBelongTogether) {
   ASSERT_OK(Publish(*one_, "d", "a text"));
   const TemporaryFolder foreign;
-  objects_ = std::make_shared<FaultyStore>(foreign.path());
+  objects_ = std::make_shared<FaultyObjectStore>(foreign.path());
   EXPECT_TRUE(absl::IsFailedPrecondition(TryOpen(TemporaryFolder()).status()));
 
-  objects_ = std::make_shared<FaultyStore>(place_.path());
+  objects_ = std::make_shared<FaultyObjectStore>(place_.path());
   const TemporaryFolder folder;
   registry_ = *OpenSqliteRegistry(folder.path() + "/registry.db");
   const absl::Status status = TryOpen(TemporaryFolder()).status();
@@ -233,34 +212,34 @@ TEST_F(SharedStoreTest, ADocumentWhoseBuilderIsGoneCanBeIngestedAgain) {
 TEST_F(SharedStoreTest, ATrainingIsClaimedByOneReplicaAtATime) {
   ASSERT_OK(Publish(*one_, "d", "a text"));
   for (int i = 0; i < 2; ++i) ASSERT_OK(one_->AddTrainingJob(Key("d"), "", ""));
-  constexpr absl::Duration kLease = absl::Minutes(1);
-  EXPECT_EQ((*one_->ClaimTrainingJob(kLease))->id, 1);
-  EXPECT_EQ((*other_->ClaimTrainingJob(kLease))->id, 2);
-  EXPECT_FALSE(Open(TemporaryFolder())->ClaimTrainingJob(kLease)->has_value());
+  constexpr absl::Duration kTime = absl::Minutes(1);
+  EXPECT_EQ((*one_->ClaimTrainingJob(kTime))->id, 1);
+  EXPECT_EQ((*other_->ClaimTrainingJob(kTime))->id, 2);
+  EXPECT_FALSE(Open(TemporaryFolder())->ClaimTrainingJob(kTime)->has_value());
 
-  EXPECT_TRUE(absl::IsAborted(other_->KeepTrainingJob(1, kLease, "")));
+  EXPECT_TRUE(absl::IsAborted(other_->KeepTrainingJob(1, kTime, "")));
   EXPECT_TRUE(
       absl::IsAborted(other_->UpdateTrainingJob(1, {.state = TrainingJobState::kFailed}).status()));
   EXPECT_TRUE(
       absl::IsAborted(other_->PublishTrainingCheckpoint(1, store_test::FileOf("state", "x"), "")));
-  ASSERT_OK(one_->KeepTrainingJob(1, kLease, "halfway"));
+  ASSERT_OK(one_->KeepTrainingJob(1, kTime, "halfway"));
   EXPECT_EQ(other_->GetTrainingJob(1)->report, "halfway");
 
   // The first one dies: its claim ends, and it may not go on when it comes back.
   now_ += absl::Seconds(90);
-  ASSERT_OK(other_->KeepTrainingJob(2, kLease, ""));
-  EXPECT_EQ((*other_->ClaimTrainingJob(kLease))->id, 1);
-  EXPECT_TRUE(absl::IsAborted(one_->KeepTrainingJob(1, kLease, "")));
+  ASSERT_OK(other_->KeepTrainingJob(2, kTime, ""));
+  EXPECT_EQ((*other_->ClaimTrainingJob(kTime))->id, 1);
+  EXPECT_TRUE(absl::IsAborted(one_->KeepTrainingJob(1, kTime, "")));
 
   // Anyone may cancel.
   ASSERT_OK(one_->UpdateTrainingJob(1, {.state = TrainingJobState::kCancelled}));
-  EXPECT_EQ(ReasonOf(other_->KeepTrainingJob(1, kLease, "")), reason::kJobFinished);
+  EXPECT_EQ(ReasonOf(other_->KeepTrainingJob(1, kTime, "")), reason::kJobFinished);
 }
 
 TEST_F(SharedStoreTest, OnlyTheFirstReplicaMakesAPlaceItsRegistrys) {
   // Nothing is stored yet, and a third one looks at a volume that isn't mounted.
   const TemporaryFolder elsewhere;
-  objects_ = std::make_shared<FaultyStore>(elsewhere.path());
+  objects_ = std::make_shared<FaultyObjectStore>(elsewhere.path());
   EXPECT_TRUE(absl::IsFailedPrecondition(TryOpen(TemporaryFolder()).status()));
   EXPECT_FALSE(std::filesystem::exists(elsewhere.path() + "/identity"));
 }

@@ -84,9 +84,8 @@ class StoreImpl : public AdapterStore {
                                                      const std::string& document,
                                                      const PageRequest& page) override;
   absl::StatusOr<uint64_t> CountOpenTrainingJobs() override;
-  absl::StatusOr<std::optional<TrainingJob>> ClaimTrainingJob(absl::Duration lease) override;
-  absl::Status KeepTrainingJob(int64_t id, absl::Duration lease,
-                               const std::string& report) override;
+  absl::StatusOr<std::optional<TrainingJob>> ClaimTrainingJob(absl::Duration time) override;
+  absl::Status KeepTrainingJob(int64_t id, absl::Duration time, const std::string& report) override;
   absl::StatusOr<TrainingJob> UpdateTrainingJob(int64_t id, const TrainingJobEdit& edit) override;
   absl::Status PublishTrainingCheckpoint(int64_t id, const NewFile& checkpoint,
                                          const std::string& report) override;

@@ -172,7 +172,7 @@ absl::StatusOr<uint64_t> StoreImpl::CountOpenTrainingJobs() {
   return static_cast<uint64_t>(count);
 }
 
-absl::StatusOr<std::optional<TrainingJob>> StoreImpl::ClaimTrainingJob(absl::Duration lease) {
+absl::StatusOr<std::optional<TrainingJob>> StoreImpl::ClaimTrainingJob(absl::Duration time) {
   // Replicas look often and seldom find one.
   STORE_ASSIGN_OR_RETURN(const uint64_t open, CountOpenTrainingJobs());
   std::optional<TrainingJob> job;
@@ -187,7 +187,7 @@ absl::StatusOr<std::optional<TrainingJob>> StoreImpl::ClaimTrainingJob(absl::Dur
       after = row->id;
       STORE_ASSIGN_OR_RETURN(job, LoadJob(sql, *row));  // nothing where it is damaged
     }
-    return PutTrainingClaim(sql, job->id, {parts_.instance, now + lease});
+    return PutTrainingClaim(sql, job->id, {parts_.instance, now + time});
   }));
   return job;
 }
@@ -201,14 +201,14 @@ absl::StatusOr<TrainingJobRow> StoreImpl::RequireOwnJob(Sql& sql, int64_t id) {
   return row;
 }
 
-absl::Status StoreImpl::KeepTrainingJob(int64_t id, absl::Duration lease,
+absl::Status StoreImpl::KeepTrainingJob(int64_t id, absl::Duration time,
                                         const std::string& report) {
   return registry().Write([&](Sql& sql) -> absl::Status {
     STORE_ASSIGN_OR_RETURN(TrainingJobRow row, RequireOwnJob(sql, id));
     row.report = report;
     row.updated = Now();
     STORE_RETURN_IF_ERROR(UpdateTrainingJobRow(sql, row));
-    return PutTrainingClaim(sql, id, {parts_.instance, Now() + lease});
+    return PutTrainingClaim(sql, id, {parts_.instance, Now() + time});
   });
 }
 

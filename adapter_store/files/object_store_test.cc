@@ -11,16 +11,14 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "adapter_store/files/file_in_memory.h"
 #include "adapter_store/files/s3_object_store.h"
-#include "adapter_store/testing/file_in_memory.h"
 #include "adapter_store/testing/store_test_util.h"
 #include "gtest/gtest.h"
 
 namespace docmem::store {
 namespace {
 
-using store_test::BytesOf;
-using store_test::FileInMemory;
 using store_test::TemporaryFolder;
 
 constexpr size_t kPart = size_t{5} << 20;  // the least that S3 takes
@@ -53,7 +51,7 @@ class ObjectStoreTest : public ::testing::TestWithParam<std::string> {
 
   absl::StatusOr<std::string> Get(const std::string& key, size_t bytes) {
     std::string text(bytes, '\0');
-    const absl::Status status = objects_->Get(key, BytesOf(text));
+    const absl::Status status = objects_->Get(key, std::as_writable_bytes(std::span(text)));
     if (!status.ok()) return status;
     return text;
   }

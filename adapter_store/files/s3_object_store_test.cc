@@ -6,7 +6,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "adapter_store/testing/file_in_memory.h"
+#include "adapter_store/files/file_in_memory.h"
 #include "adapter_store/testing/scripted_http_server.h"
 #include "adapter_store/testing/store_test_util.h"
 #include "gmock/gmock.h"
@@ -15,8 +15,6 @@
 namespace docmem::store {
 namespace {
 
-using store_test::BytesOf;
-using store_test::FileInMemory;
 using store_test::HttpAnswer;
 using store_test::ScriptedHttpServer;
 using ::testing::HasSubstr;
@@ -45,7 +43,8 @@ std::unique_ptr<ObjectStore> StoreAt(const std::string& endpoint) {
 
 absl::StatusOr<std::string> Get(const ScriptedHttpServer& server, size_t bytes) {
   std::string text(bytes, '\0');
-  const absl::Status status = StoreAt(server.endpoint())->Get("key", BytesOf(text));
+  const absl::Status status =
+      StoreAt(server.endpoint())->Get("key", std::as_writable_bytes(std::span(text)));
   if (!status.ok()) return status;
   return text;
 }
@@ -151,7 +150,8 @@ TEST(S3ObjectStoreTest, ABodyOfAnotherLengthIsDataLoss) {
 
 TEST(S3ObjectStoreTest, NobodyThereIsUnavailable) {
   std::string text(4, '\0');
-  const absl::Status status = StoreAt("http://127.0.0.1:9")->Get("key", BytesOf(text));
+  const absl::Status status =
+      StoreAt("http://127.0.0.1:9")->Get("key", std::as_writable_bytes(std::span(text)));
   EXPECT_TRUE(absl::IsUnavailable(status));
   EXPECT_THAT(status.message(), HasSubstr("GET 'key' failed"));
 }

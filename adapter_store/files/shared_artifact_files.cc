@@ -1,13 +1,13 @@
 #include "adapter_store/files/shared_artifact_files.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "adapter_store/errors.h"
 #include "adapter_store/files/digest.h"
+#include "adapter_store/files/file_in_memory.h"
 #include "adapter_store/status_macros.h"
 
 namespace docmem::store {
@@ -42,19 +42,6 @@ absl::Status OfPlace(const absl::Status& status) {
   }
 }
 
-class TextInMemory : public ReadableFile {
- public:
-  explicit TextInMemory(const std::string& text) : text_(text) {}
-  uint64_t bytes() const override { return text_.size(); }
-  absl::Status Read(uint64_t offset, std::span<std::byte> buffer) const override {
-    std::memcpy(buffer.data(), text_.data() + offset, buffer.size());
-    return absl::OkStatus();
-  }
-
- private:
-  const std::string& text_;
-};
-
 }  // namespace
 
 absl::StatusOr<std::string> IdentityOf(ObjectStore& objects) {
@@ -65,7 +52,7 @@ absl::StatusOr<std::string> IdentityOf(ObjectStore& objects) {
 }
 
 absl::Status PutIdentity(ObjectStore& objects, const std::string& identity) {
-  return objects.Put(kIdentityKey, TextInMemory(identity));
+  return objects.Put(kIdentityKey, FileInMemory(identity));
 }
 
 absl::StatusOr<std::unique_ptr<SharedArtifactFiles>> SharedArtifactFiles::Open(

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "adapter_store/testing/faulty_object_store.h"
 #include "adapter_store/testing/store_test_util.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -17,33 +18,11 @@ namespace docmem::store {
 namespace {
 
 using store_test::ArtifactBytes;
+using store_test::FaultyObjectStore;
 using store_test::TemporaryFolder;
 using ::testing::HasSubstr;
 
 constexpr char kIdentity[] = "0123456789abcdef0123456789abcdef";
-
-// Passes calls on to a folder, counts readings, and fails them where a test wants it.
-class WatchedStore : public ObjectStore {
- public:
-  explicit WatchedStore(const std::string& folder) : base_(*OpenObjectStore(folder)) {}
-  absl::Status Put(const std::string& key, const ReadableFile& file) override {
-    return down ? absl::UnavailableError("down") : base_->Put(key, file);
-  }
-  absl::Status Get(const std::string& key, std::span<std::byte> buffer) override {
-    ++gets;
-    if (!once.ok()) return std::exchange(once, absl::OkStatus());
-    return down ? absl::UnavailableError("down") : base_->Get(key, buffer);
-  }
-  absl::Status DeleteAll(const std::string& prefix) override {
-    return down ? absl::UnavailableError("down") : base_->DeleteAll(prefix);
-  }
-  std::atomic<int> gets = 0;
-  std::atomic<bool> down = false;
-  absl::Status once;  ///< of the next reading
-
- private:
-  const std::unique_ptr<ObjectStore> base_;
-};
 
 // One of several data folders on one shared place.
 class Replica {
@@ -110,6 +89,10 @@ class SharedArtifactFilesTest : public ::testing::Test {
  protected:
   void SetUp() override { ASSERT_OK(PutIdentity(*objects_, kIdentity)); }
 
+  void Down(const absl::Status& status) {
+    objects_->put = objects_->get = objects_->remove = status;
+  }
+
   // The only object's file.
   std::filesystem::path TheObject() const {
     for (const auto& entry :
@@ -120,7 +103,7 @@ class SharedArtifactFilesTest : public ::testing::Test {
   }
 
   TemporaryFolder place_;
-  std::shared_ptr<WatchedStore> objects_ = std::make_shared<WatchedStore>(place_.path());
+  std::shared_ptr<FaultyObjectStore> objects_ = std::make_shared<FaultyObjectStore>(place_.path());
 };
 
 TEST_F(SharedArtifactFilesTest, WhatOneReplicaPublishesAnotherReads) {
@@ -143,7 +126,7 @@ TEST_F(SharedArtifactFilesTest, ACopyIsReadWithoutThePlace) {
   ASSERT_OK(stored);
   ASSERT_OK(other.Read(*stored));
   const int before = objects_->gets;
-  objects_->down = true;
+  Down(absl::UnavailableError("down"));
   EXPECT_EQ(*one.Read(*stored), "payload");
   EXPECT_EQ(*other.Read(*stored), "payload");
   other.Open(100);  // another start of the daemon
@@ -249,11 +232,11 @@ TEST_F(SharedArtifactFilesTest, APlaceThatIsDownIsUnavailable) {
   Replica other(objects_, 100);
   const auto stored = one.Publish(1, "payload");
   ASSERT_OK(stored);
-  objects_->down = true;
+  Down(absl::UnavailableError("down"));
   EXPECT_TRUE(absl::IsUnavailable(other.Read(*stored).status()));
   EXPECT_TRUE(absl::IsUnavailable(one.Publish(2, "more").status()));
   EXPECT_TRUE(absl::IsUnavailable(one.Remove(*stored)));
-  objects_->down = false;
+  Down(absl::OkStatus());
   StoredFile abandoned;
   abandoned.id = 2;
   abandoned.kind = ArtifactKind::kCache;

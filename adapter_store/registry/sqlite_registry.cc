@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include <map>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -61,6 +63,34 @@ absl::Status Migrate(SqliteConnection& connection, std::span<const char* const> 
   });
 }
 
+// Name → definition, of tables and indexes.
+absl::StatusOr<std::map<std::string, std::string>> Definitions(Sql& sql) {
+  std::map<std::string, std::string> definitions;
+  STORE_RETURN_IF_ERROR(sql.Query("SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL", {},
+                                  [&](const SqlRow& row) {
+                                    definitions[TextOf(row[0])] = TextOf(row[1]);
+                                    return absl::OkStatus();
+                                  }));
+  return definitions;
+}
+
+// A flipped bit in a definition leaves a sound database, in which a statement fails that needs what
+// is called otherwise now. They are what the migrations make of an empty one.
+absl::Status CheckDefinitions(Sql& sql, std::span<const char* const> migrations) {
+  STORE_ASSIGN_OR_RETURN(const std::unique_ptr<SqliteConnection> empty,
+                         SqliteConnection::Open(":memory:"));
+  STORE_RETURN_IF_ERROR(Migrate(*empty, migrations));
+  STORE_ASSIGN_OR_RETURN(const auto expected, Definitions(*empty));
+  STORE_ASSIGN_OR_RETURN(const auto found, Definitions(sql));
+  for (const auto& [name, definition] : expected) {
+    const auto entry = found.find(name);
+    if (entry == found.end() || entry->second != definition) {
+      return DamagedRegistry(absl::StrCat("the definition of '", name, "' isn't DocMem's"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::unique_ptr<SqliteConnection>> OpenReader(const std::string& path) {
   STORE_ASSIGN_OR_RETURN(std::unique_ptr<SqliteConnection> reader, SqliteConnection::Open(path));
   STORE_RETURN_IF_ERROR(reader->Script("PRAGMA query_only = ON"));
@@ -99,6 +129,7 @@ absl::StatusOr<std::unique_ptr<Registry>> OpenSqliteRegistryWith(
                          SqliteConnection::Open(resolved));
   STORE_RETURN_IF_ERROR(CheckIntegrity(*writer));
   STORE_RETURN_IF_ERROR(Migrate(*writer, migrations));
+  STORE_RETURN_IF_ERROR(CheckDefinitions(*writer, migrations));
   return std::make_unique<SqliteRegistry>(resolved, std::move(writer));
 }
 

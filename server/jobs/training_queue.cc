@@ -93,7 +93,7 @@ void TrainingQueue::Poll() {
   {
     store::MutexLock lock(&mutex_);
     run = running_;
-    due = absl::Now() - claimed_ >= options_.lease / 3;
+    due = absl::Now() - claimed_ >= options_.claim_time / 3;
   }
   if (!run) ClaimNext();
   if (run && due) KeepClaim(run);
@@ -113,7 +113,7 @@ void TrainingQueue::ClaimNext() {
   RunPtr run;
   for (;;) {
     absl::StatusOr<std::optional<store::TrainingJob>> job =
-        parts_.store->ClaimTrainingJob(options_.lease);
+        parts_.store->ClaimTrainingJob(options_.claim_time);
     if (!job.ok()) {
       parts_.log->Warning("no training could be claimed",
                           {{"reason", std::string(job.status().message())}});
@@ -158,7 +158,7 @@ TrainingQueue::RunPtr TrainingQueue::MakeRun(store::TrainingJob job) {
 // While the registry is away it trains on: whoever claims it then comes to the same weights.
 void TrainingQueue::KeepClaim(const RunPtr& run) {
   const absl::Status status =
-      parts_.store->KeepTrainingJob(run->row(), options_.lease, WriteReport(run->report()));
+      parts_.store->KeepTrainingJob(run->row(), options_.claim_time, WriteReport(run->report()));
   if (status.ok()) {
     store::MutexLock lock(&mutex_);
     claimed_ = absl::Now();
@@ -314,6 +314,7 @@ absl::StatusOr<uint64_t> TrainingQueue::Watch(const std::string& id,
   if (!job.ok()) return job.status();
   TrainingReport report = ReportOf(*job);
   store::MutexLock lock(&mutex_);
+  if (!closed_.ok() && !report.has_ended()) return closed_;
   const uint64_t watcher = next_sink_++;
   if (running_ && running_->row() == *row && running_->Watch(watcher, sink, nullptr)) {
     return watcher;
@@ -323,7 +324,6 @@ absl::StatusOr<uint64_t> TrainingQueue::Watch(const std::string& id,
     sink->OnClosed(absl::OkStatus());
     return 0;
   }
-  if (!closed_.ok()) return closed_;
   waiting_[watcher] = {*row, std::move(sink), std::move(report)};
   return watcher;
 }

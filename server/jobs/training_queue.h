@@ -4,7 +4,6 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -35,7 +34,7 @@ struct TrainingQueueOptions {
   absl::Duration poll_interval = absl::Seconds(1);
   /// How long a training stays with a replica that isn't heard of; it is heard of three times as
   /// often.
-  absl::Duration lease = absl::Seconds(30);
+  absl::Duration claim_time = absl::Seconds(30);
 };
 
 /// What trainings work with; all of it must outlive the queue.

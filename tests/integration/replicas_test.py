@@ -20,6 +20,9 @@ import with_swift  # noqa: E402
 pytestmark = pytest.mark.skipif(
     with_postgres.programs() is None, reason="PostgreSQL isn't installed")
 State = v1.TrainingJob
+# What doesn't depend on the kind of place, or is about one kind.
+ON_A_VOLUME = pytest.mark.parametrize("shared", ["volume"], indirect=True, scope="module")
+IN_A_BUCKET = pytest.mark.parametrize("shared", ["bucket"], indirect=True, scope="module")
 LONG_TRAINING = {"epochs": 1000, "batch_size": 1}
 PAIRS = [("Which door is blue?", "The ninth one."), ("Who paints it?", "My aunt.")]
 
@@ -121,6 +124,7 @@ def test_a_loaded_cache_of_a_replaced_document_is_not_answered_from(clients):
         assert one.ask("r").tokens == expected
 
 
+@ON_A_VOLUME
 def test_a_new_adapter_is_used_by_the_next_question_everywhere(clients):
     one, other = clients
     one.ingest(document("t"), "t")
@@ -134,6 +138,7 @@ def test_a_new_adapter_is_used_by_the_next_question_everywhere(clients):
     assert before.started.adapter_version == 0
 
 
+@ON_A_VOLUME
 def test_a_training_is_seen_and_cancelled_from_everywhere(clients):
     one, other = clients
     one.ingest(document("c"), "c")
@@ -152,9 +157,8 @@ def test_a_training_is_seen_and_cancelled_from_everywhere(clients):
     eventually(lambda: one.training(last.id).state == State.STATE_SUCCEEDED, 60)
 
 
+@ON_A_VOLUME
 def test_an_object_removed_behind_its_back_is_data_loss_on_every_replica(clients, shared):
-    if not isinstance(shared, Volume):
-        pytest.skip("the bucket's objects are tested as those of the volume")
     one, other = clients
     before = set(shared.objects())
     one.ingest(document("gone"), "gone", retain_text=False)
@@ -165,9 +169,8 @@ def test_an_object_removed_behind_its_back_is_data_loss_on_every_replica(clients
     assert one.ask("whole").finished
 
 
+@IN_A_BUCKET
 def test_a_bucket_that_is_away_for_a_while_loses_nothing(clients, shared):
-    if not isinstance(shared, Bucket):
-        pytest.skip("a folder isn't away")
     one, other = clients
     one.ingest(document("kept"), "kept")
     expected = one.ask("kept").tokens
@@ -212,6 +215,7 @@ def test_a_replica_that_starts_while_others_publish_loses_nothing(clients, make_
     third.stop()
 
 
+@ON_A_VOLUME
 def test_a_replica_that_dies_leaves_its_training_to_another(make_replica, clients):
     one, _ = clients
     one.ingest(document("orphan"), "orphan")

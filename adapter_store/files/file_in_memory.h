@@ -1,22 +1,24 @@
 #pragma once
 
-#include <algorithm>
+#include <cstring>
 #include <string>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "adapter_store/files/file_system.h"
 
-namespace docmem::store::store_test {
+namespace docmem::store {
 
+/// A text that is read as a file.
 class FileInMemory : public ReadableFile {
  public:
   explicit FileInMemory(std::string text) : text_(std::move(text)) {}
   uint64_t bytes() const override { return text_.size(); }
   absl::Status Read(uint64_t offset, std::span<std::byte> buffer) const override {
-    if (offset + buffer.size() > text_.size()) return absl::DataLossError("the file ends before");
-    std::copy_n(std::as_bytes(std::span(text_)).begin() + static_cast<ptrdiff_t>(offset),
-                buffer.size(), buffer.begin());
+    if (offset > text_.size() || buffer.size() > text_.size() - offset) {
+      return absl::DataLossError("the file ends before");
+    }
+    if (!buffer.empty()) std::memcpy(buffer.data(), text_.data() + offset, buffer.size());
     return absl::OkStatus();
   }
 
@@ -24,8 +26,4 @@ class FileInMemory : public ReadableFile {
   const std::string text_;
 };
 
-inline std::span<std::byte> BytesOf(std::string& text) {
-  return std::as_writable_bytes(std::span(text.data(), text.size()));
-}
-
-}  // namespace docmem::store::store_test
+}  // namespace docmem::store
