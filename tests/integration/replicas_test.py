@@ -124,7 +124,6 @@ def test_a_loaded_cache_of_a_replaced_document_is_not_answered_from(clients):
         assert one.ask("r").tokens == expected
 
 
-@ON_A_VOLUME
 def test_a_new_adapter_is_used_by_the_next_question_everywhere(clients):
     one, other = clients
     one.ingest(document("t"), "t")
