@@ -381,32 +381,38 @@ def test_with_tls_a_token_reaches_the_replica(fleet, tmp_path):
 NODES = "docmem-nodes.default.svc.cluster.local"
 
 
-def in_kubernetes(names, lines):
-    """The configuration with servers that are found by `names`."""
+def in_kubernetes(names):
+    """The configuration with names that `names` resolves."""
+    return lambda text: text.replace("parse-resolv-conf", f"nameserver test {names.address}")
 
-    def change(text):
-        text = without(text, r"^ +server replica\d")
-        text = instead(text, "presetenv", "default-server resolvers", "resolvers", *lines,
-                       "parse-resolv-conf", "accepted_payload_size", "hold valid")
-        return text.replace("parse-resolv-conf", f"nameserver test {names.address}")
 
-    return change
+def by_the_service_alone(text):
+    return instead(without(text, r"^ +server docmem-\d"), "server-template")
 
 
 def test_pods_have_the_same_places_by_their_names(fleet, places, tmp_path):
     addresses = {f"docmem-{number - 1}.{NODES}": [address_of(number)] for number in (1, 2)}
     with (Names(addresses) as names,
           Haproxy(tmp_path / "fixed", fleet, numbers=[1, 2]) as fixed,
-          Haproxy(tmp_path / "pods", fleet, in_kubernetes(names, ["server docmem-"])) as pods):
-        eventually(lambda: set(pods.states().values()) == {"UP"})
+          Haproxy(tmp_path / "pods", fleet, in_kubernetes(names), nodes=NODES) as pods):
+        eventually(lambda: list(pods.states().values()).count("UP") == 2)
         assert pods.check() == ""
+        assert pods.ready()
         assert fleet.places(pods.address, IDS) == fleet.places(fixed.address, IDS)
+
+
+def test_a_router_that_finds_nobody_is_not_ready(fleet, tmp_path):
+    with (Names({}) as names,
+          Haproxy(tmp_path / "pods", fleet, in_kubernetes(names), nodes=NODES) as pods):
+        assert not pods.ready()
 
 
 def test_a_headless_service_is_enough(fleet, tmp_path):
     addresses = {NODES: [address_of(number) for number in (1, 2, 3)]}
     with (Names(addresses) as names,
-          Haproxy(tmp_path / "pods", fleet, in_kubernetes(names, ["server-template"])) as pods):
+          Haproxy(tmp_path / "pods", fleet,
+                  lambda text: by_the_service_alone(in_kubernetes(names)(text)),
+                  nodes=NODES) as pods):
         eventually(lambda: [*pods.states().values()].count("UP") == 3)
         assert set(fleet.places(pods.address, IDS).values()) == {1, 2, 3}
 
