@@ -46,12 +46,14 @@ def hit_rates(file, trace, policy="greedy-dual-size"):
 
 
 def hit_rate(points, share):
-    """Between two points by the logarithm of the budget; all is found where all has room."""
+    """Between two points by the logarithm of the budget, below them by the power of the first two;
+    all is found where all has room."""
     if share >= 1:
         return 1.0
     points = [*points, (1.0, 1.0)]
-    if share <= points[0][0]:
-        return points[0][1] * share / points[0][0]
+    (low, first), (high, second) = points[:2]
+    if share <= low:
+        return first * (share / low) ** (math.log(second / first) / math.log(high / low))
     for (low, before), (high, after) in zip(points, points[1:]):
         if share <= high:
             return before + (after - before) * math.log(share / low) / math.log(high / low)

@@ -42,7 +42,7 @@ def test_hit_rates_are_read_and_interpolated():
                         "zipf,greedy-dual-size,0.01,0.4\n")
     assert fleet_size.hit_rates(table, "zipf") == POINTS
     assert fleet_size.hit_rate(POINTS, 0.01 * 10 ** 0.5) == pytest.approx(0.6)
-    assert fleet_size.hit_rate(POINTS, 0.005) == pytest.approx(0.2)
+    assert fleet_size.hit_rate(POINTS, 0.001) == pytest.approx(0.2)  # a tenth of the budget: half
     assert fleet_size.hit_rate(POINTS, 2) == 1
     with pytest.raises(SystemExit, match="other"):
         fleet_size.hit_rates(io.StringIO("trace,policy,budget_share,hit_rate\n"), "other")
