@@ -155,11 +155,11 @@ def test_a_killed_replica_costs_its_open_calls_and_no_other(fleet, haproxy, plac
     new = next(name for name, place in fleet.places(haproxy.address, IDS).items() if place == 2)
     with (Load(haproxy.address, fleet.answers, callers=6) as load,
           grpc.insecure_channel(haproxy.address) as channel):
-        ingestion = Ingestion(haproxy.address, new)
         streams = [Stream(haproxy.address, name) for name in mine[:3]]
         programs = [Program(haproxy.address, name) for name in mine[:2]]
         bare = [bare_stream(channel, name) for name in mine[:2]]
         eventually(lambda: load.right >= 40)
+        ingestion = Ingestion(haproxy.address, new)
         fleet[2].kill()
         seen = [why_ended(stream) for stream in bare]
         eventually(lambda: haproxy.states()[2] == "DOWN", CHECKS_S)
