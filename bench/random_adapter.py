@@ -3,8 +3,7 @@
 import json
 from pathlib import Path
 
-import torch
-from safetensors.torch import save_file
+import numpy
 
 MODULES = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
 B_DEVIATION = 0.01  # small beside the weights: answers stay sentences
@@ -23,20 +22,38 @@ def module_shapes(config):
     return {name: shapes[name] for name in MODULES}
 
 
+def bfloat16(numbers):
+    """The bytes of 32-bit numbers, each rounded to the nearest with 16 bits."""
+    bits = numpy.ascontiguousarray(numbers, numpy.float32).view(numpy.uint32)
+    return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype("<u2").tobytes()
+
+
+def save(tensors, path):
+    """A safetensors file in bfloat16; its library writes that from torch only."""
+    header, sections = {}, []
+    for name, numbers in tensors.items():
+        begin = sum(map(len, sections))
+        sections.append(bfloat16(numbers))
+        header[name] = {"dtype": "BF16", "shape": numbers.shape,
+                        "data_offsets": [begin, begin + len(sections[-1])]}
+    text = json.dumps(header).encode()
+    path.write_bytes(b"".join([len(text).to_bytes(8, "little"), text, *sections]))
+
+
 def write_adapter(folder: Path, model: Path, rank: int, seed: int) -> None:
     """A in bf16 with deviation 1/sqrt(inputs), B with a small one; scale 1."""
     config = json.loads((model / "config.json").read_text())
-    source = torch.Generator().manual_seed(seed)
+    source = numpy.random.default_rng(seed)
     tensors = {}
     for layer in range(config["num_hidden_layers"]):
         for name, (part, inputs, outputs) in module_shapes(config).items():
             key = f"base_model.model.model.layers.{layer}.{part}.{name}"
-            down = torch.randn(rank, inputs, generator=source) / inputs**0.5
-            up = torch.randn(outputs, rank, generator=source) * B_DEVIATION
-            tensors[f"{key}.lora_A.weight"] = down.to(torch.bfloat16)
-            tensors[f"{key}.lora_B.weight"] = up.to(torch.bfloat16)
+            down = source.standard_normal((rank, inputs), numpy.float32) / inputs**0.5
+            up = source.standard_normal((outputs, rank), numpy.float32) * B_DEVIATION
+            tensors[f"{key}.lora_A.weight"] = down
+            tensors[f"{key}.lora_B.weight"] = up
     folder.mkdir(parents=True, exist_ok=True)
-    save_file(tensors, folder / "adapter_model.safetensors")
+    save(tensors, folder / "adapter_model.safetensors")
     (folder / "adapter_config.json").write_text(json.dumps({
         "peft_type": "LORA", "task_type": "CAUSAL_LM", "base_model_name_or_path": model.name,
         "r": rank, "lora_alpha": rank, "lora_dropout": 0.0, "bias": "none",

@@ -38,7 +38,7 @@ class Daemon:
         self._command += ["--addresses-file", self._addresses, *options]
         self._process = None
         self._address = None
-        self._metrics = None
+        self._metrics = self._health = None
 
     def __enter__(self):
         return self
@@ -57,6 +57,10 @@ class Daemon:
         return self._metrics
 
     @property
+    def health_address(self):
+        return self._health
+
+    @property
     def pid(self):
         return self._process.pid
 
@@ -72,6 +76,7 @@ class Daemon:
             if self._addresses.is_file():
                 addresses = json.loads(self._addresses.read_text())
                 self._address, self._metrics = addresses["grpc"], addresses["metrics"]
+                self._health = addresses["health"]
                 status = self.call("status")
                 if status["phase"] == "PHASE_SERVING":
                     return status

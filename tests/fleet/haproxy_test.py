@@ -2,7 +2,6 @@
 
 import collections
 import concurrent.futures
-import hashlib
 import re
 import signal
 import subprocess
@@ -12,13 +11,11 @@ import time
 import docmem
 import grpc
 import pytest
-from certificates import Authority
 from daemon import BINARIES, ROOT, TIME_SLACK, eventually, scaled
 from docmem import v1
 from docmem.v1 import admin_pb2_grpc, document_pb2_grpc
-from names import Names
-from replicas import (DOCUMENTS, LONG_TOKENS, QUESTION, Load, Stream, address_of, bare_stream,
-                      header, read, turns)
+from replicas import (DOCUMENTS, IDS, LONG_TOKENS, QUESTION, Load, Stream, bare_stream, header,
+                      read, turns)
 from routers import HAPROXY, Haproxy
 from texts import document
 
@@ -26,9 +23,7 @@ pytestmark = pytest.mark.skipif(
     HAPROXY is None, reason="needs HAProxy: apt-get install --no-install-recommends haproxy")
 
 FLOOR = 8  # calls of one document that its own replica gets in any case
-IDS = [f"any-{number}" for number in range(400)]
 CHECKS_S = 3 * TIME_SLACK  # more than the checks need to see that a replica is gone
-ONCE = docmem.RetryPolicy(enabled=False)
 LONG_SENTENCES = 600 // TIME_SLACK  # an ingestion of seconds
 
 
@@ -324,91 +319,6 @@ def test_a_fourth_replica_takes_its_share_and_moves_nothing_else(fleet, haproxy,
     assert {after[name] for name in IDS if later[name] != after[name]} == {2}
     haproxy.reload([1, 2, 3])
     assert fleet.places(haproxy.address, IDS) == before
-
-
-def instead(text, *begins):
-    """Takes the lines that begin so out of their comment."""
-    for begin in begins:
-        assert f"#{begin}" in text, begin
-        text = text.replace(f"#{begin}", begin)
-    return text
-
-
-def without(text, pattern):
-    """Leaves out the lines that match."""
-    assert re.search(pattern, text, re.MULTILINE)
-    return re.sub(rf"^.*{pattern}.*\n", "", text, flags=re.MULTILINE)
-
-
-def test_with_tls_a_token_reaches_the_replica(fleet, tmp_path):
-    authority = Authority(tmp_path / "authority")
-    pair = authority.issue("docmem", host="docmem")
-    for_haproxy = tmp_path / "docmem.pem"
-    for_haproxy.write_bytes(pair.certificate.read_bytes() + pair.key.read_bytes())
-    token = "0123456789abcdef0123456789abcdef"
-    tokens = tmp_path / "tokens"
-    digest = hashlib.sha256(token.encode()).hexdigest()
-    tokens.write_text(f"app sha256:{digest} query default\n")
-    tokens.chmod(0o600)
-
-    def change(text):
-        text = without(text, "bind 127.0.0.1:7600")
-        text = instead(text, "bind :7600 ssl", "default-server ssl")
-        text = text.replace("/etc/haproxy/docmem.pem", str(for_haproxy))
-        return text.replace("/etc/haproxy/replicas.pem", str(authority.certificate))
-
-    with fleet.another(5, "--tls-cert", pair.certificate, "--tls-key", pair.key, "--token-file",
-                       tokens) as replica:
-        replica.wait_until_ready()
-        tls = docmem.Tls(ca=authority.certificate, server_name="docmem")
-        with Haproxy(tmp_path / "router", fleet, change, numbers=[5]) as haproxy:
-            assert haproxy.states() == {5: "UP"}
-            with docmem.Client(haproxy.address, tls=tls, token=token) as client:
-                assert list(client.documents.list()) == []
-                with pytest.raises(docmem.PermissionDeniedError):
-                    client.documents.delete(document="d")
-            with (docmem.Client(haproxy.address, tls=tls) as stranger,
-                  pytest.raises(docmem.UnauthenticatedError)):
-                list(stranger.documents.list())
-        # One whose certificate has another name isn't talked to.
-        with (Haproxy(tmp_path / "wary", fleet, lambda text: change(text).replace(
-                "str(docmem)", "str(elsewhere)"), numbers=[5]) as wary,
-              docmem.Client(wary.address, tls=tls, token=token, retry=ONCE) as client,
-              pytest.raises(docmem.UnavailableError)):
-            client.admin.status()
-
-
-NODES = "docmem-nodes.default.svc.cluster.local"
-
-
-def in_kubernetes(names, lines):
-    """The configuration with servers that are found by `names`."""
-
-    def change(text):
-        text = without(text, r"^ +server replica\d")
-        text = instead(text, "presetenv", "default-server resolvers", "resolvers", *lines,
-                       "parse-resolv-conf", "accepted_payload_size", "hold valid")
-        return text.replace("parse-resolv-conf", f"nameserver test {names.address}")
-
-    return change
-
-
-def test_pods_have_the_same_places_by_their_names(fleet, places, tmp_path):
-    addresses = {f"docmem-{number - 1}.{NODES}": [address_of(number)] for number in (1, 2)}
-    with (Names(addresses) as names,
-          Haproxy(tmp_path / "fixed", fleet, numbers=[1, 2]) as fixed,
-          Haproxy(tmp_path / "pods", fleet, in_kubernetes(names, ["server docmem-"])) as pods):
-        eventually(lambda: set(pods.states().values()) == {"UP"})
-        assert pods.check() == ""
-        assert fleet.places(pods.address, IDS) == fleet.places(fixed.address, IDS)
-
-
-def test_a_headless_service_is_enough(fleet, tmp_path):
-    addresses = {NODES: [address_of(number) for number in (1, 2, 3)]}
-    with (Names(addresses) as names,
-          Haproxy(tmp_path / "pods", fleet, in_kubernetes(names, ["server-template"])) as pods):
-        eventually(lambda: [*pods.states().values()].count("UP") == 3)
-        assert set(fleet.places(pods.address, IDS).values()) == {1, 2, 3}
 
 
 def test_the_metrics_that_the_page_names_are_there(haproxy):

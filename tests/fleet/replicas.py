@@ -20,6 +20,7 @@ from docmem.v1 import admin_pb2_grpc, query_pb2_grpc
 from texts import document
 
 DOCUMENTS = [f"d{number}" for number in range(40)]
+IDS = [f"any-{number}" for number in range(400)]  # of no document
 QUESTION = "Which door is blue?"
 TOKENS = 24
 LONG_TOKENS = 2000 // TIME_SLACK  # about a second

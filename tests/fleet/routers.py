@@ -7,6 +7,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import urllib.error
 import urllib.request
 from pathlib import Path
 
@@ -19,10 +20,10 @@ SHIPPED = ROOT / "deploy/haproxy"
 _SERVER = re.compile(r"^ +server replica\d.*\n", re.MULTILINE)
 
 
-def running(command, log):
+def running(command, log, environment=None):
     """A process that writes to `log`."""
     with log.open("ab") as output:
-        return subprocess.Popen(command, stdout=output, stderr=output)
+        return subprocess.Popen(command, stdout=output, stderr=output, env=environment)
 
 
 def _servers(line, numbers):
@@ -65,10 +66,12 @@ class _Router:
 
 
 class Haproxy(_Router):
-    """A master with a worker, as Debian's unit has it. `change` gets and returns the text."""
+    """A master with a worker, as Debian's unit has it. `change` gets and returns the text; `nodes`
+    is the headless service, as in Kubernetes."""
 
-    def __init__(self, folder, fleet, change=lambda text: text, numbers=(1, 2, 3)):
+    def __init__(self, folder, fleet, change=lambda text: text, numbers=(1, 2, 3), nodes=None):
         super().__init__(folder)
+        self._environment = os.environ | ({"NODES": nodes} if nodes else {})
         self.metrics_address = f"127.0.0.1:{free_port()}"
         self._fleet, self._change = fleet, change
         self._file = self.folder / "haproxy.cfg"
@@ -86,18 +89,18 @@ class Haproxy(_Router):
         text = re.sub(r"((?:server|server-template) .*):7600", rf"\1:{self._fleet.port}", text)
         text = text.replace("port 7601", f"port {self._fleet.port + 1}")
         text = re.sub(r"bind (127\.0\.0\.1)?:7600", f"bind {self.address}", text)
-        text = text.replace("127.0.0.1:8405", self.metrics_address)
+        text = re.sub(r"bind (127\.0\.0\.1)?:8405", f"bind {self.metrics_address}", text)
         text = text.replace("/run/haproxy/docmem.sock", str(self._socket))
         self._file.write_text(text)
 
     def check(self):
         """What `haproxy -c` says against the configuration."""
         done = subprocess.run([HAPROXY, "-c", "-f", self._file], capture_output=True, text=True,
-                              timeout=30, check=False)
+                              timeout=30, check=False, env=self._environment)
         return done.stdout + done.stderr if done.returncode or "WARNING" in done.stderr else ""
 
     def start(self):
-        self.process = running([HAPROXY, "-W", "-f", self._file], self.log)
+        self.process = running([HAPROXY, "-W", "-f", self._file], self.log, self._environment)
         eventually(lambda: self.answers() and self._worker())
         self.wait_until_checked()
         return self
@@ -129,7 +132,18 @@ class Haproxy(_Router):
                 for row in self._rows()}
 
     def metrics(self):
-        with urllib.request.urlopen(f"http://{self.metrics_address}/metrics", timeout=10) as got:
+        return self._get("metrics")
+
+    def ready(self):
+        """What a probe of Kubernetes would be told."""
+        try:
+            return self._get("ready") is not None
+        except urllib.error.HTTPError as error:
+            assert error.code == 503
+            return False
+
+    def _get(self, path):
+        with urllib.request.urlopen(f"http://{self.metrics_address}/{path}", timeout=10) as got:
             return got.read().decode()
 
     def _rows(self):

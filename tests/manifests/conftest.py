@@ -9,6 +9,7 @@ SIZED_FOR = {
     "base": Model(weights=269_030_000, prefill=62_920_000, cache=191_700_000),  # SmolLM2-135M
     "overlays/single-node": Model.of_shape("qwen3-4b"),
     "overlays/gpu-node": Model.of_shape("llama-3.1-8b-instruct"),
+    "overlays/replicas": Model.of_shape("qwen3-4b"),
 }
 
 

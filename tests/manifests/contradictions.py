@@ -2,7 +2,11 @@
 
 Each rule yields one sentence for each contradiction."""
 
+import re
 from pathlib import PurePosixPath
+from urllib.parse import urlsplit
+
+from deployment import ports_of
 
 MIB = 2**20
 UNITS = {"Mi": MIB, "Gi": 2**30, "Ti": 2**40}
@@ -21,16 +25,21 @@ def storage(claim):
     return quantity(claim["spec"]["resources"]["requests"]["storage"])
 
 
+def selecting(d):
+    """What selects pods, with its selector."""
+    yield "StatefulSet docmem", d.stateful_set["selector"]["matchLabels"]
+    for kind, path in [("Service", "selector"), ("Deployment", "selector"),
+                       ("PodDisruptionBudget", "selector"), ("NetworkPolicy", "podSelector"),
+                       ("PodMonitor", "selector")]:
+        for manifest in d.all(kind):
+            found = manifest["spec"][path]
+            yield f"{kind} {manifest['metadata']['name']}", found.get("matchLabels", found)
+
+
 def selectors(d):
-    labels = d.pod["metadata"]["labels"].items()
-    selecting = [("StatefulSet docmem", d.stateful_set["selector"]["matchLabels"])]
-    selecting += [(f"Service {s['metadata']['name']}", s["spec"]["selector"])
-                  for s in d.all("Service")]
-    selecting += [("NetworkPolicy docmem", policy["spec"]["podSelector"]["matchLabels"])
-                  for policy in d.all("NetworkPolicy")]
-    for who, selector in selecting:
-        if not selector.items() <= labels:
-            yield f"{who} selects {selector}, which isn't the pod"
+    for who, selector in selecting(d):
+        if d.selected(selector) is None:
+            yield f"{who} selects {selector}, which isn't one of the pods"
 
 
 def governing_service(d):
@@ -43,13 +52,16 @@ def governing_service(d):
 
 def port_names(d):
     for service in d.all("Service"):
+        pod = d.selected(service["spec"]["selector"])
         for port in service["spec"]["ports"]:
-            if port["targetPort"] not in d.ports:
+            if pod and port["targetPort"] not in ports_of(pod):
                 yield f"Service {service['metadata']['name']} targets no port {port['targetPort']}"
-    for rule in d.only("NetworkPolicy")["spec"]["ingress"]:
-        for port in rule["ports"]:
-            if port["port"] not in d.ports:
-                yield f"the NetworkPolicy admits to no port {port['port']}"
+    for policy in d.all("NetworkPolicy"):
+        pod = d.selected(policy["spec"]["podSelector"]["matchLabels"])
+        for rule in policy["spec"]["ingress"]:
+            for port in rule["ports"]:
+                if pod and port["port"] not in ports_of(pod):
+                    yield f"the NetworkPolicy admits to no port {port['port']}"
 
 
 def monitor(d):
@@ -76,16 +88,27 @@ def listeners(d):
 def open_api(d):
     if not d.settings["no_auth"]:
         return
-    for rule in d.only("NetworkPolicy")["spec"]["ingress"]:
-        admits = "grpc" in [port["port"] for port in rule["ports"]]
-        if admits and not rule.get("from"):
-            yield "the API asks nobody who they are, and the NetworkPolicy admits everybody"
+    for policy in d.all("NetworkPolicy"):
+        for rule in policy["spec"]["ingress"]:
+            admits = "grpc" in [port["port"] for port in rule["ports"]]
+            if admits and not rule.get("from"):
+                yield "the API asks nobody who they are, and the NetworkPolicy admits everybody"
 
 
 def way_out(d):
-    policy = d.only("NetworkPolicy")["spec"]
-    if "Egress" not in policy["policyTypes"] or policy.get("egress"):
-        yield "docmemd calls nobody, and the NetworkPolicy lets it"
+    policy = d.only("NetworkPolicy", "docmem")["spec"]
+    if "Egress" not in policy["policyTypes"]:
+        yield "the NetworkPolicy lets docmemd call anybody"
+        return
+    called = set()
+    if d.settings["registry"]:
+        called |= {53, urlsplit(d.settings["registry"]).port or 5432}
+    if d.settings["artifacts"].startswith("s3://"):
+        called |= {53, 443}
+    let_out = {port["port"] for rule in policy.get("egress", []) for port in rule.get("ports", [{
+        "port": "any"}])}
+    if let_out != called:
+        yield f"docmemd calls the ports {sorted(called)}, the NetworkPolicy lets it call {let_out}"
 
 
 def probes(d):
@@ -121,7 +144,7 @@ def volumes(d):
     for name in sorted(held ^ set(d.mounts)):
         yield f"{name} is only a mount or only a volume"
     [config] = [v["configMap"]["name"] for v in d.pod["spec"]["volumes"] if "configMap" in v]
-    if config != d.only("ConfigMap")["metadata"]["name"]:
+    if config not in [manifest["metadata"]["name"] for manifest in d.all("ConfigMap")]:
         yield f"the volume is of ConfigMap {config}, which nobody generates"
 
 
@@ -138,20 +161,26 @@ def paths(d):
 
 
 def rights(d):
-    pod, container = d.pod["spec"]["securityContext"], d.container["securityContext"]
-    wanted = [
-        ("runAsNonRoot", pod.get("runAsNonRoot"), True),
-        ("seccompProfile", pod.get("seccompProfile"), {"type": "RuntimeDefault"}),
-        ("readOnlyRootFilesystem", container.get("readOnlyRootFilesystem"), True),
-        ("allowPrivilegeEscalation", container.get("allowPrivilegeEscalation"), False),
-        ("capabilities", container.get("capabilities"), {"drop": ["ALL"]}),
-        ("service account token", d.pod["spec"].get("automountServiceAccountToken"), False),
-        ("user of the image", f"{pod.get('runAsUser')}:{pod.get('runAsGroup')}", d.image_user),
-        ("group of the volumes", pod.get("fsGroup"), pod.get("runAsGroup")),
-    ]
-    for name, value, right in wanted:
-        if value != right:
-            yield f"{name} is {value}, not {right}"
+    for workload in d.workloads:
+        pod, [container] = workload["spec"], workload["spec"]["containers"]
+        for name, value, right in [
+            ("runAsNonRoot", pod["securityContext"].get("runAsNonRoot"), True),
+            ("seccompProfile", pod["securityContext"].get("seccompProfile"),
+             {"type": "RuntimeDefault"}),
+            ("readOnlyRootFilesystem", container["securityContext"].get("readOnlyRootFilesystem"),
+             True),
+            ("allowPrivilegeEscalation",
+             container["securityContext"].get("allowPrivilegeEscalation"), False),
+            ("capabilities", container["securityContext"].get("capabilities"), {"drop": ["ALL"]}),
+            ("service account token", pod.get("automountServiceAccountToken"), False),
+            ("group of the volumes", pod["securityContext"].get("fsGroup"),
+             pod["securityContext"].get("runAsGroup")),
+        ]:
+            if value != right:
+                yield f"{name} is {value}, not {right}"
+    user = d.pod["spec"]["securityContext"]
+    if f"{user['runAsUser']}:{user['runAsGroup']}" != d.image_user:
+        yield f"user of the image is {user['runAsUser']}:{user['runAsGroup']}, not {d.image_user}"
 
 
 def memory(d):
@@ -199,16 +228,70 @@ def disk(d):
         yield f"the volume docmem-model doesn't hold {d.model.weights} bytes of weights"
 
 
+def several(d):
+    return d.stateful_set.get("replicas") != 1 or bool(d.all("HorizontalPodAutoscaler"))
+
+
 def one_memory(d):
-    replicas = d.stateful_set["replicas"]
-    scaling = d.all("HorizontalPodAutoscaler") + d.all("PodDisruptionBudget")
-    if replicas != 1 or scaling:
-        yield f"{replicas} replicas, {len(scaling)} of HPA and PDB: each replica is another memory"
+    shared = d.settings["registry"] and d.settings["artifacts"]
+    if several(d) and not shared:
+        yield "several replicas without a registry and files in common: each is another memory"
+    if not several(d) and d.all("PodDisruptionBudget"):
+        yield "a PodDisruptionBudget of one pod blocks the draining of its node"
+
+
+def autoscaler(d):
+    for scaler in [manifest["spec"] for manifest in d.all("HorizontalPodAutoscaler")]:
+        target = scaler["scaleTargetRef"]
+        if (target["kind"], target["name"]) != ("StatefulSet", "docmem"):
+            yield f"the autoscaler scales {target['kind']} {target['name']}"
+        if "replicas" in d.stateful_set:
+            yield "the number of replicas is set, and the autoscaler sets it too"
+        [metric] = scaler["metrics"]
+        wanted = int(metric["pods"]["target"]["averageValue"])
+        if not 0 < wanted < d.settings["max_sequences"]:
+            yield (f"{wanted} questions of each replica are wanted, it decodes "
+                   f"{d.settings['max_sequences']} together: more of them wait")
+        names = len(d.routed)
+        if d.routed and scaler["maxReplicas"] != names:
+            yield f"the autoscaler makes {scaler['maxReplicas']} replicas, the router knows {names}"
+
+
+def router(d):
+    if not several(d):
+        return
+    service = d.only("Service", "docmem")["spec"]["selector"]
+    if d.selected(service) is d.pod:
+        yield "Service docmem passes the router by: a document's questions would go to any replica"
+    if d.routed != [f"docmem-{number}" for number in range(len(d.routed))]:
+        yield f"the router's servers {d.routed} aren't the pods of StatefulSet docmem"
+    [nodes] = [variable["value"] for variable in d.router_container["env"]
+               if variable["name"] == "NODES"]
+    if nodes.split(".")[0] != d.stateful_set["serviceName"]:
+        yield f"the router looks for {nodes}, the pods are names of {d.stateful_set['serviceName']}"
+    ports = ports_of(d.only("Deployment")["spec"]["template"])
+    called = set(re.findall(r'"docmem-\d+\.\$\{NODES\}:(\d+)"', d.haproxy))
+    checked = set(re.findall(r"check port (\d+)", d.haproxy))
+    bound = set(re.findall(r"bind :(\d+) proto h2|bind :(\d+)$", d.haproxy, re.MULTILINE))
+    if (called, checked) != ({str(d.ports["grpc"])}, {str(d.ports["health"])}):
+        yield f"the router calls the ports {called} and asks {checked}, not those of docmemd"
+    if {a or b for a, b in bound} != {str(port) for port in ports.values()}:
+        yield f"the router listens on {bound}, its ports are {ports}"
+    egress = d.only("NetworkPolicy", "docmem-router")["spec"]["egress"]
+    let_out = {str(port["port"]) for rule in egress for port in rule["ports"]}
+    if not {str(d.ports["grpc"]), str(d.ports["health"])} <= let_out:
+        yield f"the router's NetworkPolicy lets it call {let_out}"
+
+
+def model_of_all(d):
+    [mode] = d.only("PersistentVolumeClaim", "docmem-model")["spec"]["accessModes"]
+    if (mode == "ReadOnlyMany") != several(d):
+        yield f"the volume docmem-model is {mode}"
 
 
 RULES = [selectors, governing_service, port_names, monitor, listeners, open_api, way_out, probes,
          grace, service_variables, variables, volumes, paths, rights, memory, gpu, threads, disk,
-         one_memory]
+         one_memory, autoscaler, router, model_of_all]
 
 
 def contradictions(deployment):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import tomllib
 from dataclasses import dataclass
@@ -64,12 +65,45 @@ class Deployment:
         return container
 
     @cached_property
+    def workloads(self):
+        """Templates of pods, docmemd's first."""
+        return [self.pod, *(made["spec"]["template"] for made in self.all("Deployment"))]
+
+    def selected(self, selector):
+        """The template of the pods that it selects, or nothing."""
+        found = [pod for pod in self.workloads
+                 if selector.items() <= pod["metadata"]["labels"].items()]
+        return found[0] if len(found) == 1 else None
+
+    @cached_property
     def ports(self):
-        return {port["name"]: port["containerPort"] for port in self.container["ports"]}
+        return ports_of(self.pod)
+
+    @cached_property
+    def haproxy(self):
+        """What the router is configured with."""
+        [text] = [made["data"]["haproxy.cfg"] for made in self.all("ConfigMap")
+                  if "haproxy.cfg" in made["data"]] or [""]
+        return text
+
+    @property
+    def routed(self):
+        """The servers that the router has in Kubernetes."""
+        return re.findall(r"^ +server (docmem-\d+) .* check", self.haproxy, re.MULTILINE)
+
+    @cached_property
+    def router_container(self):
+        [container] = self.only("Deployment")["spec"]["template"]["spec"]["containers"]
+        return container
 
     @cached_property
     def mounts(self):
         return {mount["name"]: mount for mount in self.container["volumeMounts"]}
+
+
+def ports_of(pod):
+    [container] = pod["spec"]["containers"]
+    return {port["name"]: port["containerPort"] for port in container["ports"]}
 
 
 def render(folder):
@@ -84,7 +118,9 @@ def read_settings(manifests, folder):
     deployment = Deployment(manifests, {}, None, "")
     [option, path] = deployment.container["args"]
     file = folder / Path(path).name
-    file.write_text(deployment.only("ConfigMap")["data"][file.name])
+    [text] = [made["data"][file.name] for made in deployment.all("ConfigMap")
+              if file.name in made["data"]]
+    file.write_text(text)
     variables = {v["name"]: v["value"] for v in deployment.container.get("env", [])}
     printed = subprocess.run([DOCMEMD, option, file, "--check-config"],
                              check=True, capture_output=True, text=True, env=variables)

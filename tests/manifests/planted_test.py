@@ -5,7 +5,7 @@ import copy
 import contradictions
 import pytest
 
-CPU, GPU = "overlays/single-node", "overlays/gpu-node"
+CPU, GPU, SEVERAL = "overlays/single-node", "overlays/gpu-node", "overlays/replicas"
 
 
 def service(d):
@@ -13,7 +13,21 @@ def service(d):
 
 
 def policy(d):
-    return d.only("NetworkPolicy")["spec"]
+    return d.only("NetworkPolicy", "docmem")["spec"]
+
+
+def router_policy(d):
+    return d.only("NetworkPolicy", "docmem-router")["spec"]
+
+
+def scaler(d):
+    return d.only("HorizontalPodAutoscaler")["spec"]
+
+
+def configure(d, old, new):
+    """Another text for the router."""
+    assert old in d.haproxy
+    d.haproxy = d.haproxy.replace(old, new)
 
 
 def endpoint(d):
@@ -49,15 +63,18 @@ PLANTS = [
     (CPU, lambda d: service(d)["spec"]["ports"][0].update(targetPort="api"), "no port api"),
     (CPU, lambda d: policy(d)["ingress"][1]["ports"].append({"port": "debug"}), "no port debug"),
     (CPU, lambda d: endpoint(d).update(port="health"), "scrapes no port health"),
-    (CPU, lambda d: d.only("Service", "docmem-nodes")["metadata"]["labels"].update(
-        service(d)["metadata"]["labels"]), "finds 2 services"),
+    (CPU, lambda d: service(d)["metadata"]["labels"].update(
+        d.only("Service", "docmem-nodes")["metadata"]["labels"]), "finds 2 services"),
     (CPU, lambda d: d.settings.update(listen="127.0.0.1:7600"), "listen is 127.0.0.1:7600"),
     (CPU, lambda d: d.settings.update(metrics_listen="0.0.0.0:9090"), "metrics_listen is"),
     (CPU, lambda d: d.settings.update(health_listen="0.0.0.0:9090"), "health_listen is"),
     (CPU, lambda d: policy(d)["ingress"][0].pop("from"), "admits everybody"),
     (CPU, lambda d: policy(d)["ingress"][1]["ports"].append({"port": "grpc"}), "admits everybody"),
-    (CPU, lambda d: policy(d)["policyTypes"].remove("Egress"), "the NetworkPolicy lets it"),
-    (CPU, lambda d: policy(d).update(egress=[{}]), "the NetworkPolicy lets it"),
+    (CPU, lambda d: policy(d)["policyTypes"].remove("Egress"), "lets docmemd call anybody"),
+    (CPU, lambda d: policy(d).update(egress=[{}]), "docmemd calls the ports []"),
+    (SEVERAL, lambda d: d.settings.update(registry="postgresql://docmem@db:6432/docmem"),
+     "docmemd calls the ports [53, 443, 6432]"),
+    (SEVERAL, lambda d: policy(d)["egress"].clear(), "docmemd calls the ports [53, 443, 5432]"),
     (CPU, lambda d: d.container["livenessProbe"]["grpc"].pop("service"), "the livenessProbe asks"),
     (CPU, lambda d: d.container["startupProbe"]["grpc"].update(port=7600), "the startupProbe asks"),
     (CPU, lambda d: d.container["readinessProbe"]["grpc"].update(service="docmem.liveness"),
@@ -100,8 +117,35 @@ PLANTS = [
     (CPU, lambda d: data_volume(d).update(storage="160Gi"), "a disk budget of"),
     (CPU, lambda d: d.settings.update(disk_budget=0), "a disk budget of 0 bytes"),
     (CPU, lambda d: model_volume(d).update(storage="4Gi"), "doesn't hold"),
-    (CPU, lambda d: d.stateful_set.update(replicas=2), "2 replicas"),
-    (CPU, lambda d: d.manifests.append({"kind": "HorizontalPodAutoscaler"}), "1 of HPA and PDB"),
+    (CPU, lambda d: d.manifests.append(
+        {"kind": "PodDisruptionBudget", "metadata": {"name": "docmem"}, "spec": {
+            "selector": {"matchLabels": d.pod["metadata"]["labels"]}}}), "blocks the draining"),
+    (SEVERAL, lambda d: d.settings.update(artifacts="", registry="") or policy(d).pop("egress"),
+     "each is another memory"),
+    (SEVERAL, lambda d: scaler(d)["scaleTargetRef"].update(name="docmem-router"),
+     "the autoscaler scales StatefulSet docmem-router"),
+    (SEVERAL, lambda d: d.stateful_set.update(replicas=3), "the autoscaler sets it too"),
+    (SEVERAL, lambda d: scaler(d)["metrics"][0]["pods"]["target"].update(averageValue="40"),
+     "more of them wait"),
+    (SEVERAL, lambda d: scaler(d).update(maxReplicas=12), "makes 12 replicas, the router knows 8"),
+    (SEVERAL, lambda d: service(d)["spec"].update(
+        selector={"app.kubernetes.io/name": "docmem"}), "passes the router by"),
+    (SEVERAL, lambda d: configure(d, "server docmem-7 ", "server docmem-8 "),
+     "aren't the pods of StatefulSet"),
+    (SEVERAL, lambda d: d.router_container["env"][1].update(value="docmem.default.svc"),
+     "the router looks for docmem.default.svc"),
+    (SEVERAL, lambda d: configure(d, ":7600\"", ":7610\""), "the router calls the ports {'7610'}"),
+    (SEVERAL, lambda d: configure(d, "bind :7600", "bind :7700"), "the router listens on"),
+    (SEVERAL, lambda d: router_policy(d)["egress"][0]["ports"].pop(),
+     "the router's NetworkPolicy lets it call"),
+    (SEVERAL, lambda d: d.router_container["securityContext"].update(capabilities={}),
+     "capabilities is {}"),
+    (SEVERAL, lambda d: d.only("Deployment")["spec"]["selector"]["matchLabels"].update(tier="web"),
+     "Deployment docmem-router selects"),
+    (SEVERAL, lambda d: d.only("PodDisruptionBudget", "docmem")["spec"]["selector"][
+        "matchLabels"].update(tier="web"), "PodDisruptionBudget docmem selects"),
+    (SEVERAL, lambda d: d.only("PersistentVolumeClaim")["spec"].update(
+        accessModes=["ReadWriteOnce"]), "docmem-model is ReadWriteOnce"),
 ]
 
 

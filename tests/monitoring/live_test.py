@@ -8,11 +8,15 @@ import deployed
 import grpc
 import pytest
 import scenario
+import yaml
 
 pytestmark = [
     pytest.mark.timeout(600),
     pytest.mark.skipif(not shutil.which("prometheus"), reason=deployed.NO_PROMETHEUS),
 ]
+SCALER = next(made["spec"] for made in yaml.safe_load_all(
+    (deployed.ROOT / "deploy/kubernetes/overlays/replicas/scaling.yaml").read_text())
+    if made["kind"] == "HorizontalPodAutoscaler")
 DASHBOARD = json.loads((deployed.GRAFANA / "dashboard.json").read_text())
 QUERIES = [pytest.param(target["expr"], id=f"{panel['title']}-{target['refId']}")
            for panel in DASHBOARD["panels"] for target in panel.get("targets", [])]
@@ -21,7 +25,7 @@ QUERIES = [pytest.param(target["expr"], id=f"{panel['title']}-{target['refId']}"
 MAY_BE_ZERO = ("docmem_loading_bytes", "first_token_slow", "docmem_orphans_collected_total",
                "reload_failures_total", "docmem_audit_lines_lost_total")
 # Labels that Prometheus adds, and kinds that need other hardware or accidents.
-ADDED_LABELS = {"job", "instance"}
+ADDED_LABELS = {"job", "instance", *scenario.POD}
 FREE_VALUES = {"code": {code.name for code in grpc.StatusCode}, "tier": {"disk", "host", "device"}}
 
 
@@ -49,6 +53,22 @@ def test_all_rules_are_evaluated_without_errors(prometheus):
 @pytest.mark.parametrize("record", [r["record"] for r in deployed.rules() if "record" in r])
 def test_every_recorded_metric_has_data(prometheus, record):
     assert prometheus.history(record)
+
+
+def test_the_autoscaler_is_told_the_open_questions_of_each_pod(prometheus):
+    [rule] = yaml.safe_load((deployed.PROMETHEUS / "adapter.yaml").read_text())["rules"]
+    series = re.match(r"[\w:]+", rule["seriesQuery"])[0]
+    [rename] = [rule["name"]["as"] for found in [re.match(rule["name"]["matches"], series)] if found]
+    assert rename == SCALER["metrics"][0]["pods"]["metric"]["name"]
+    assert prometheus.history(rule["seriesQuery"]), "the adapter would find no series"
+    # As the adapter fills in its template for one pod.
+    matchers = ",".join(f'{label}="{value}"' for label, value in scenario.POD.items())
+    query = rule["metricsQuery"].replace("<<.Series>>", series)
+    query = query.replace("<<.LabelMatchers>>", matchers).replace("<<.GroupBy>>", "pod")
+    [(labels, told)] = prometheus.history(query)
+    assert labels == {"pod": scenario.POD["pod"]}
+    # All slots taken and one that waits behind them.
+    assert max(value for _, value in told) == scenario.SEQUENCES + scenario.QUEUE
 
 
 def test_damage_fires_its_alerts_and_no_other_fires(prometheus):

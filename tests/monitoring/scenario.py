@@ -22,6 +22,7 @@ from folders import adapter, patient_model  # noqa: E402
 from texts import document  # noqa: E402
 
 INSTANCE = "docmem-0:7602"
+POD = {"namespace": "default", "pod": "docmem-0"}  # as the operator labels what it scrapes
 RATE_INTERVAL = "20s"  # what Grafana would put for $__rate_interval
 SCRAPES_PER_PHASE = 4
 DOCUMENTS = 6
@@ -44,7 +45,7 @@ class Prometheus:
         config["rule_files"] = [str(deployed.PROMETHEUS / file) for file in config["rule_files"]]
         [scrape] = config["scrape_configs"]
         scrape |= {"scrape_interval": "1s", "static_configs": [
-            {"targets": [daemon.metrics_address], "labels": {"instance": INSTANCE}}]}
+            {"targets": [daemon.metrics_address], "labels": {"instance": INSTANCE} | POD}]}
         file = folder / "prometheus.yaml"
         file.write_text(yaml.safe_dump(config))
         self.url = f"http://127.0.0.1:{free_port()}"
