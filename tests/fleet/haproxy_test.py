@@ -2,6 +2,7 @@
 
 import collections
 import concurrent.futures
+import hashlib
 import re
 import signal
 import subprocess
